@@ -1,0 +1,89 @@
+//! The user-visible context of one thread at a commit point.
+
+use bytemuck::{Pod, Zeroable};
+
+/// General registers in the order of the kernel's `struct sigcontext`, so that signal frames convert by copying.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+pub struct Registers {
+    pub r8: u64,
+    pub r9: u64,
+    pub r10: u64,
+    pub r11: u64,
+    pub r12: u64,
+    pub r13: u64,
+    pub r14: u64,
+    pub r15: u64,
+    pub rdi: u64,
+    pub rsi: u64,
+    pub rbp: u64,
+    pub rbx: u64,
+    pub rdx: u64,
+    pub rax: u64,
+    pub rcx: u64,
+    pub rsp: u64,
+    pub rip: u64,
+    pub eflags: u64,
+}
+
+/// Bytes of vector state kept for a thread: legacy area, header and the components up to AVX-512 and PKRU.
+/// A program whose enabled components need more is reported (AMX: see `Degradation::VectorState`).
+pub const XSAVE_LEN: usize = 2816;
+
+/// What a commit stands before.
+pub mod pending_kind {
+    /// Nothing: the thread goes on at `regs.rip`.
+    pub const NONE: u32 = 0;
+    /// A ring operation, identified by the commit's sequence number.
+    pub const RING: u32 = 1;
+    /// A call that may be issued again without harm (idempotent).
+    pub const REDO: u32 = 2;
+    /// A write to a regular file whose offset tells what happened.
+    pub const OFFSET: u32 = 3;
+    /// The program is about to be replaced by execve.
+    pub const EXEC: u32 = 4;
+    /// A child is about to be born.
+    pub const SPAWN: u32 = 5;
+    /// A child is about to be reaped.
+    pub const WAIT: u32 = 6;
+}
+
+/// A system call that the commit stands before: committed first, done afterwards, exactly once.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+pub struct PendingCall {
+    /// One of [`pending_kind`].
+    pub kind: u32,
+    /// System call number.
+    pub nr: u32,
+    /// Its arguments.
+    pub args: [u64; 6],
+    /// For [`pending_kind::OFFSET`]: the offset before the call; `u64::MAX` if unknown.
+    pub offset: u64,
+    /// For [`pending_kind::OFFSET`]: the file's size before the call.
+    pub size: u64,
+}
+
+/// One thread. Followed in its store object by `xsave_len` bytes of vector state (standard XSAVE format).
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+pub struct ThreadContext {
+    pub regs: Registers,
+    pub fs_base: u64,
+    /// The program's own GS base (the engine uses the real one).
+    pub gs_base: u64,
+    /// Signals the program has blocked.
+    pub sigmask: u64,
+    /// The program's alternate stack: `ss_sp`, `ss_flags`, `ss_size`.
+    pub altstack: [u64; 3],
+    /// `set_tid_address`.
+    pub tid_address: u64,
+    /// `set_robust_list`: head and length.
+    pub robust_list: [u64; 2],
+    /// `rseq`: address, length, signature; address 0 if not registered.
+    pub rseq: [u64; 3],
+    /// Thread id the program knows.
+    pub tid: u32,
+    pub xsave_len: u32,
+    pub pending: PendingCall,
+}

@@ -1,0 +1,122 @@
+//! The control page: the mailbox between engine, anchor and supervisor. Volatile: recovery trusts nothing in it.
+
+use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
+
+/// Values of [`Control::state`].
+pub mod state {
+    /// The engine has not yet taken its first commit.
+    pub const STARTING: u32 = 0;
+    /// Protected.
+    pub const PROTECTED: u32 = 1;
+    /// Running without protection; [`super::Control::degradations`] says why.
+    pub const SUSPENDED: u32 = 2;
+    /// The program called exit; a death from now on is its end.
+    pub const EXITING: u32 = 3;
+    /// Retries are used up; the next death is the program's end.
+    pub const GIVEN_UP: u32 = 4;
+    /// The program is being replaced by execve.
+    pub const EXECING: u32 = 5;
+    /// Names in the order of the values.
+    pub const NAMES: [&str; 6] = ["starting", "protected", "suspended", "exiting", "given-up", "exec"];
+}
+
+/// Requests to the engine. Bits of [`Control::request`]; acknowledged by clearing the bit.
+pub mod request {
+    /// Take a commit at the next point.
+    pub const COMMIT: u32 = 1;
+    /// Make a new anchor.
+    pub const ANCHOR: u32 = 2;
+}
+
+/// Commands to the anchor. Values of [`Control::anchor_command`].
+pub mod anchor_command {
+    pub const NONE: u32 = 0;
+    /// Clone a process that restores the program; its pid shall be [`super::Control::wanted_pid`] if not 0.
+    pub const RESPAWN: u32 = 1;
+    /// End.
+    pub const EXIT: u32 = 2;
+}
+
+/// Shared by the program, its anchor and the supervisor. At most one page.
+#[repr(C, align(64))]
+pub struct Control {
+    /// [`MAGIC`]: written by the supervisor.
+    pub magic: AtomicU64,
+    /// Engine: one of [`state`].
+    pub state: AtomicU32,
+    /// Engine: one of [`crate::event::phase`].
+    pub phase: AtomicU32,
+    /// Engine: bits of [`crate::degradation::Degradation`].
+    pub degradations: AtomicU64,
+    /// Real process id of the program as its supervisor sees it.
+    pub program_pid: AtomicI32,
+    /// Real process id of the anchor; 0 while there is none.
+    pub anchor_pid: AtomicI32,
+    /// Supervisor, then engine: bits of [`request`]. A futex.
+    pub request: AtomicU32,
+    /// Engine: counts up when a request was served. A futex.
+    pub served: AtomicU32,
+
+    /// Supervisor: one of [`anchor_command`]. A futex.
+    pub anchor_command: AtomicU32,
+    /// Anchor: 1 when the command was carried out. A futex.
+    pub anchor_done: AtomicU32,
+    /// Supervisor: process id to be taken by the respawned process; 0 for any.
+    pub wanted_pid: AtomicI32,
+    /// Anchor: the new process id, or a negative error number.
+    pub new_pid: AtomicI32,
+    /// Supervisor: process group of the program.
+    pub pgid: AtomicI32,
+
+    /// Engine: 1 asks the supervisor to seize it for an execve. A futex.
+    pub exec_request: AtomicU32,
+    /// Supervisor: 1 when the engine may go on with execve, 2 when tracing failed (go on unprotected). A futex.
+    pub exec_ready: AtomicU32,
+    /// Supervisor: 1 when the program must not be recovered from the next death (`outlast stop`).
+    pub stopping: AtomicU32,
+
+    /// Engine: statistics.
+    pub commits: AtomicU64,
+    pub dirty_pages: AtomicU64,
+    pub folds: AtomicU64,
+    pub gate_calls: AtomicU64,
+    pub trapped_calls: AtomicU64,
+    pub rewritten_sites: AtomicU64,
+    pub unknown_calls: AtomicU64,
+    pub scans: AtomicU64,
+    /// Engine: time stamp counter at the last commit.
+    pub last_commit_tsc: AtomicU64,
+    /// Engine: sequence number of the last commit.
+    pub last_seq: AtomicU64,
+    /// Engine: rollbacks in place.
+    pub rollbacks: AtomicU64,
+
+    /// Supervisor: CLOCK_MONOTONIC when it learnt of the death. Engine: when restore had begun, mapped, and was done.
+    pub t_death: AtomicU64,
+    pub t_begin: AtomicU64,
+    pub t_mapped: AtomicU64,
+    pub t_resumed: AtomicU64,
+    /// Engine: counts restores done; the supervisor waits for it. A futex.
+    pub restored: AtomicU32,
+    /// Engine: number of events ever written to the ring of events. A futex.
+    pub events: AtomicU32,
+
+    /// Engine: the fatal signal met last, its instruction, and how often in a row.
+    pub fault_signal: AtomicU32,
+    pub fault_repeats: AtomicU32,
+    pub fault_rip: AtomicU64,
+    pub fault_seq: AtomicU64,
+    /// Engine: line and error number of an error of its own.
+    pub error_line: AtomicU32,
+    pub error_number: AtomicI32,
+    /// Engine: argument of exit_group, once `state` is EXITING.
+    pub exit_code: AtomicI32,
+    pub reserved: AtomicU32,
+    /// Engine: 128 bits for tests and profiles.
+    pub probe: [AtomicU64; 32],
+}
+
+/// First word of a control page.
+pub const MAGIC: u64 = u64::from_le_bytes(*b"OUTLASTc");
+
+const _: () = assert!(core::mem::size_of::<Control>() <= crate::layout::PAGE as usize);

@@ -1,0 +1,61 @@
+//! What could not be preserved. A degradation is a value: shown beforehand by `check`, afterwards in the log, never silent.
+
+macro_rules! degradations {
+    ($($(#[doc = $text:literal])+ $name:ident = $bit:literal, $key:literal;)*) => {
+        /// One thing that outlast cannot preserve here.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(u8)]
+        pub enum Degradation { $($(#[doc = $text])+ $name = $bit,)* }
+        impl Degradation {
+            /// All of them, in the order of their bits.
+            pub const ALL: &'static [Degradation] = &[$(Degradation::$name,)*];
+            /// Its name in `ps --json` and the log.
+            pub const fn key(self) -> &'static str { match self { $(Degradation::$name => $key,)* } }
+            /// One sentence for a person.
+            pub const fn text(self) -> &'static str { match self { $(Degradation::$name => concat!($($text),+),)* } }
+            /// Its bit in [`crate::control::Control::degradations`].
+            pub const fn bit(self) -> u64 { 1 << (self as u8) }
+        }
+    };
+}
+
+degradations! {
+    /// The program started a second thread; protection is suspended while it runs.
+    Threads = 0, "threads";
+    /// The program has child processes; they are not protected, and a recovered parent cannot wait for them.
+    Children = 1, "children";
+    /// A writable file is mapped shared; what is written through the mapping is not rolled back.
+    SharedMapping = 2, "shared-mapping";
+    /// io_uring is not available; where no counter tells whether a call happened, a kill within it may lose or repeat it.
+    NoRing = 3, "no-io-uring";
+    /// The process id could not be kept; the program itself still sees its old one.
+    PidChanged = 4, "pid-changed";
+    /// The store has no room left; protection is suspended.
+    StoreFull = 5, "store-full";
+    /// The program's own vector state is larger than the engine saves.
+    VectorState = 6, "vector-state";
+    /// A system call with no known class was made; a commit was taken before and after it.
+    UnknownCall = 7, "unknown-call";
+    /// The program is set-user-ID, set-group-ID or has file capabilities; it runs unprotected.
+    PrivilegedProgram = 8, "privileged-program";
+    /// The program's file is not readable; it runs unprotected.
+    UnreadableProgram = 9, "unreadable-program";
+    /// The kernel or its policy forbids attaching to the program; it runs unprotected.
+    TraceForbidden = 10, "trace-forbidden";
+    /// The kernel offers no way to track dirty pages; the program runs unprotected.
+    NoTracker = 11, "no-tracker";
+    /// A descriptor could not be reopened after a cold resume.
+    DescriptorLost = 12, "descriptor-lost";
+    /// A mapped file changed or vanished and could not be mapped again.
+    MappingLost = 13, "mapping-lost";
+    /// The address range of the engine was taken; the program runs unprotected.
+    AddressTaken = 14, "address-taken";
+    /// A call that only the next stage of the engine understands was made (timers, message queues …); its effect is not rolled back.
+    KernelObject = 15, "kernel-object";
+    /// The program is a 32-bit binary; it runs unprotected.
+    ForeignAbi = 16, "foreign-abi";
+    /// The engine met an error of its own; protection is suspended.
+    EngineError = 17, "engine-error";
+    /// A signal taken shortly before the failure may have been lost.
+    SignalLost = 18, "signal-lost";
+}

@@ -1,0 +1,91 @@
+//! What the supervisor tells the engine when it starts it in a new process image.
+
+use crate::context::Registers;
+use bytemuck::{Pod, Zeroable};
+
+/// Values of [`InjectArgs::mode`].
+pub mod mode {
+    /// A program that was just exec'd: take commit 0, then run it.
+    pub const START: u32 = 0;
+    /// A fresh process that becomes the one in the store.
+    pub const RESUME: u32 = 1;
+}
+
+/// Bits of [`InjectArgs::options`].
+pub mod option {
+    /// io_uring must not be used.
+    pub const NO_RING: u64 = 1;
+    /// Use write-protect + signal, even where WP_ASYNC works.
+    pub const TRACKER_MPROTECT: u64 = 2;
+    /// Do not rewrite call sites.
+    pub const NO_REWRITE: u64 = 4;
+    /// No commit before visible events: only periodic and explicit ones.
+    pub const NO_VISIBLE: u64 = 8;
+    /// Commit records are synced to the medium before the event they stand before.
+    pub const DURABLE: u64 = 16;
+    /// Restores must not map the store lazily.
+    pub const EAGER: u64 = 32;
+    /// `bpf_fd` is a map with the addresses of page faults.
+    pub const FAULT_LIST: u64 = 64;
+}
+
+/// Test hooks: each switches one mechanism off, and the suite must then fail. Bits of [`InjectArgs::mutants`].
+pub mod mutant {
+    pub const SKIP_COMPLETION_LOOKUP: u64 = 1;
+    pub const SKIP_OFFSET_UNDO: u64 = 2;
+    pub const SKIP_CLOSE_UNDO: u64 = 4;
+    pub const SKIP_EXTRA_DESCRIPTORS: u64 = 8;
+    pub const SKIP_CHECKSUM: u64 = 16;
+    pub const SKIP_FOLD_SEQUENCE: u64 = 32;
+    pub const SKIP_VECTOR_STATE: u64 = 64;
+    pub const SKIP_SIGNAL_REPLAY: u64 = 128;
+    pub const SKIP_DIRTY_PAGE: u64 = 256;
+    pub const SKIP_DROP: u64 = 512;
+    /// Names for the command line, in the order of the bits.
+    pub const NAMES: [&str; 10] = [
+        "completion-lookup",
+        "offset-undo",
+        "close-undo",
+        "extra-descriptors",
+        "checksum",
+        "fold-sequence",
+        "vector-state",
+        "signal-replay",
+        "dirty-page",
+        "drop",
+    ];
+}
+
+/// Written by the supervisor into the session before the engine's first instruction.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+pub struct InjectArgs {
+    /// One of [`mode`].
+    pub mode: u32,
+    /// Number of the store file's descriptor in the program.
+    pub store_fd: i32,
+    /// Number of the session file's descriptor in the program.
+    pub session_fd: i32,
+    /// Number of the fault list's descriptor, or -1.
+    pub bpf_fd: i32,
+    /// Bits of [`option`].
+    pub options: u64,
+    /// Bits of [`mutant`].
+    pub mutants: u64,
+    /// Registers at the exec stop.
+    pub regs: Registers,
+    pub fs_base: u64,
+    pub gs_base: u64,
+    /// Commit at least this often while the program runs; 0 for never. Nanoseconds.
+    pub interval_ns: u64,
+    /// Attempts against the same fatal signal before the program may die of it.
+    pub retries: u32,
+    /// Generation of this process image: 0 at start, one more at each execve.
+    pub generation: u32,
+    /// Process id the program shall know; 0: its real one.
+    pub pid: u32,
+    /// Where the supervisor wants the process group to be; 0: as it is.
+    pub pgid: u32,
+    /// Bytes of the ring of the store before it is folded.
+    pub ring_len: u64,
+}

@@ -1,0 +1,40 @@
+//! Kernel state of a process that is neither memory, thread nor descriptor.
+
+use bytemuck::{Pod, Zeroable};
+
+/// `struct kernel_sigaction` as the program set it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+pub struct SignalAction {
+    pub handler: u64,
+    pub flags: u64,
+    pub restorer: u64,
+    pub mask: u64,
+}
+
+/// Signals are numbered 1..=64; entry 0 is unused.
+pub const SIGNALS: usize = 65;
+
+/// One process.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+pub struct KernelState {
+    pub actions: [SignalAction; SIGNALS],
+    /// Current end of the heap, as `brk(0)` tells.
+    pub brk: u64,
+    /// Lowest address of the heap.
+    pub start_brk: u64,
+    /// Process id the program knows.
+    pub pid: u32,
+    /// Process group, session and the terminal's foreground group as the program knows them.
+    pub pgid: u32,
+    pub sid: u32,
+    pub foreground: u32,
+    /// Where the vDSO and its data pages lie: start of vvar, start of vDSO, end.
+    pub vdso: [u64; 3],
+    /// `PR_SET_MM_MAP` fields that a cold resume sets again: code, data, stack, arg, env (start, end), auxv follows elsewhere.
+    pub mm: [u64; 10],
+    pub umask: u32,
+    /// `PR_GET_DUMPABLE` and the like are not here: security state never comes from the store.
+    pub reserved: u32,
+}

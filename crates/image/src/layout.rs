@@ -1,0 +1,60 @@
+//! Where the engine, the session and the store lie in the address space of a protected process.
+//!
+//! The addresses are fixed: the engine is linked at [`ENGINE_BASE`], and the supervisor refuses
+//! (a degradation, never an abort) when the program already occupies the range.
+
+/// Bytes a page.
+pub const PAGE: u64 = 4096;
+
+/// Load address of the engine's text; its data and bss follow.
+pub const ENGINE_BASE: u64 = 0x2000_0000_0000;
+/// Room for the engine's text, data, bss and stacks.
+pub const ENGINE_ROOM: u64 = 16 << 20;
+
+/// The session file: volatile memory of one run on one kernel (control page, io_uring, bounce buffer).
+pub const SESSION_BASE: u64 = ENGINE_BASE + ENGINE_ROOM;
+/// Length of the session file.
+pub const SESSION_LEN: u64 = 4 << 20;
+
+/// Working tables of the engine (page index, shadow copies), anonymous memory of its own.
+pub const SCRATCH_BASE: u64 = SESSION_BASE + SESSION_LEN;
+/// Room for the working tables.
+pub const SCRATCH_ROOM: u64 = (1 << 30) - ENGINE_ROOM - SESSION_LEN;
+
+/// The store file, mapped shared.
+pub const STORE_BASE: u64 = ENGINE_BASE + (1 << 30);
+/// Length of the store file: sparse, so only what is written takes room.
+pub const STORE_LEN: u64 = 1 << 38;
+
+/// End of everything that is the engine's.
+pub const ENGINE_END: u64 = STORE_BASE + STORE_LEN;
+/// End of user addresses with four-level page tables.
+pub const USER_END: u64 = 0x7fff_ffff_f000;
+
+/// Offsets in the session file.
+pub mod session {
+    use super::PAGE;
+    /// [`crate::control::Control`].
+    pub const CONTROL: u64 = 0;
+    /// [`crate::inject::InjectArgs`], written by the supervisor before the engine starts.
+    pub const INJECT: u64 = PAGE;
+    /// [`crate::pending::PendingOp`] slots.
+    pub const PENDING: u64 = 2 * PAGE;
+    /// io_uring submission and completion rings.
+    pub const RINGS: u64 = 3 * PAGE;
+    /// io_uring submission entries.
+    pub const SQES: u64 = 4 * PAGE;
+    /// Ring of events for the log.
+    pub const EVENTS: u64 = 8 * PAGE;
+    /// Length of the ring of events in bytes.
+    pub const EVENTS_LEN: u64 = 8 * PAGE;
+    /// Copies of arguments that the kernel reads or writes for a ring operation.
+    pub const BOUNCE: u64 = 256 << 10;
+    /// Length of the bounce buffer in bytes.
+    pub const BOUNCE_LEN: u64 = 1 << 20;
+}
+
+/// Descriptors of the engine sit just below this number, or below the soft limit if that is lower.
+pub const ENGINE_FD_CEILING: i32 = 1024;
+/// How many descriptors the engine keeps for itself.
+pub const ENGINE_FDS: i32 = 16;

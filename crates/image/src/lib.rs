@@ -1,0 +1,16 @@
+//! Plain data: the state of a protected process, and the memory that engine and supervisor share.
+//!
+//! No behaviour, no I/O, no allocation: every type here is `#[repr(C)]`, has no padding that matters
+//! and can be read from untrusted bytes. Who writes and who reads each field is said at the field.
+#![no_std]
+
+pub mod context;
+pub mod control;
+pub mod degradation;
+pub mod descriptor;
+pub mod event;
+pub mod inject;
+pub mod kernel;
+pub mod layout;
+pub mod pending;
+pub mod region;
