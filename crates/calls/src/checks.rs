@@ -1,0 +1,155 @@
+//! What each row promises, checked one row a test, and what the table promises as a whole.
+
+use crate::{count, row as find, unknown, Amount, Class, Interrupted, Len, Row, Witness, CLASS, LEN, TABLE};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// `__NR_` constants of the newest kernel headers that a crate carries, and what came after them.
+pub(crate) mod numbers {
+    pub(crate) use linux_raw_sys::general::*;
+    /// Since 6.18, in `arch/x86/entry/syscalls/syscall_64.tbl`.
+    #[allow(non_upper_case_globals, reason = "the name is the header's")]
+    pub(crate) const __NR_uprobe: u32 = 336;
+}
+
+/// The header of the C library's kernel interface on this machine, if it is installed: name to number.
+fn header() -> Option<BTreeMap<String, u16>> {
+    let text = std::fs::read_to_string("/usr/include/x86_64-linux-gnu/asm/unistd_64.h").ok()?;
+    Some(
+        text.lines()
+            .filter_map(|line| line.strip_prefix("#define __NR_")?.split_once(' '))
+            .map(|(name, nr)| (name.to_owned(), nr.trim().parse().expect("a number")))
+            .collect(),
+    )
+}
+
+/// Checks one row; called by the test that the row's macro made.
+pub(crate) fn row(name: &str, nr: u16, kernel: u32) {
+    assert_eq!(u32::from(nr), kernel, "the kernel has another number for {name}");
+    if let Some(&number) = header().as_ref().and_then(|header| header.get(name)) {
+        assert_eq!(nr, number, "the header has another number for {name}");
+    }
+    let row = find(u64::from(nr)).expect("the row is in the table");
+    assert_eq!((row.name, row.nr), (name, nr));
+    assert_eq!(Class::ALL.iter().filter(|&&class| class == row.class).count(), 1);
+    assert_eq!(CLASS[nr as usize], row.class as u8);
+    if matches!(row.class, Class::Redo | Class::Once | Class::Object | Class::Unknown) {
+        assert!(!row.note.is_empty(), "{name} is {} and needs a note", row.class.name());
+    }
+    if let Some(arg) = row.decided_by {
+        assert!(arg < 6);
+        assert_ne!(row.class, Class::Pure, "the gate passes Pure calls without looking at an argument");
+        assert!(!row.note.is_empty(), "{name} is decided by an argument: the note must say how");
+    }
+    assert!(!row.waits || row.interrupted != Interrupted::Never, "{name} waits, so a signal must reach it");
+    if row.interrupted == Interrupted::Special {
+        assert!(!row.note.is_empty(), "{name}: the note must say what a signal leaves of it");
+    }
+    if row.class == Class::Once {
+        assert!(row.ring.is_some() || row.witness != Witness::None, "{name} happens once: what tells that it did?");
+    } else {
+        assert_eq!(row.witness, Witness::None, "{name}: only Once needs a witness");
+    }
+    if row.class == Class::Absent {
+        assert!(row.outs().is_empty() && row.descriptors() == 0 && !row.waits && row.note.is_empty());
+    }
+    outs(row);
+}
+
+fn outs(row: &Row) {
+    let mut seen = BTreeSet::new();
+    for out in row.outs() {
+        assert!(out.arg < 6, "{}: argument {}", row.name, out.arg);
+        assert!(seen.insert(out.arg), "{}: argument {} is described twice", row.name, out.arg);
+        assert_eq!(row.descriptors() >> out.arg & 1, 0, "{}: argument {} is a descriptor", row.name, out.arg);
+        let counted = match out.len {
+            Len::Fixed(bytes) => {
+                assert!(bytes > 0, "{}: nothing is written", row.name);
+                None
+            }
+            Len::Word(arg) => {
+                let word = row.outs().iter().find(|other| other.arg == arg);
+                assert_eq!(word.map(|out| out.len), Some(Len::Fixed(4)), "{}: the length is written back", row.name);
+                Some(arg)
+            }
+            Len::Bytes(amount)
+            | Len::BytesPlus(amount, _)
+            | Len::Items(amount, _)
+            | Len::Bits(amount)
+            | Len::Pages(amount)
+            | Len::Iovec(amount)
+            | Len::Messages(amount) => match amount {
+                Amount::Whole(arg) | Amount::Low(arg) => Some(arg),
+            },
+            Len::Special => {
+                assert!(!row.note.is_empty(), "{}: the note must say what is written", row.name);
+                None
+            }
+            Len::Message | Len::Handle | Len::XattrArgs => None,
+        };
+        if let Some(arg) = counted {
+            assert!(arg < 6 && arg != out.arg, "{}: argument {arg} is no count", row.name);
+            assert_eq!(row.descriptors() >> arg & 1, 0, "{}: argument {arg} is a descriptor", row.name);
+        }
+    }
+}
+
+#[test]
+fn every_number_of_the_header_has_a_row() {
+    let Some(header) = header() else {
+        println!("skipped: no kernel headers installed");
+        return;
+    };
+    assert!(header.len() > 350);
+    for (name, nr) in header {
+        assert_eq!(find(u64::from(nr)).map(|row| row.name), Some(name.as_str()), "number {nr}");
+    }
+}
+
+#[test]
+fn the_only_gap_is_the_kernels() {
+    for nr in 0..LEN as u64 {
+        assert_eq!(find(nr).is_none(), (337..424).contains(&nr), "number {nr}");
+    }
+    for nr in [LEN as u64, 511, 512, 547, 0x4000_0000, u64::MAX] {
+        assert!(find(nr).is_none(), "number {nr}");
+    }
+}
+
+#[test]
+fn names_are_unique() {
+    let mut names = BTreeSet::new();
+    for row in TABLE.iter().flatten() {
+        assert!(names.insert(row.name), "{} has two rows", row.name);
+    }
+}
+
+#[test]
+fn the_gate_passes_nothing_that_has_no_row() {
+    for nr in 0..512 {
+        let class = find(nr).map_or(Class::Unknown, |row| row.class);
+        assert_eq!(CLASS[nr as usize], class as u8, "number {nr}");
+    }
+}
+
+#[test]
+fn class_values_are_stable() {
+    let values: Vec<(u8, &str)> = Class::ALL.iter().map(|&class| (class as u8, class.name())).collect();
+    let names = [
+        "Pure", "Map", "Open", "Close", "Offset", "Input", "Output", "Redo", "Once", "Signal", "Thread", "Spawn",
+        "Exec", "Wait", "Exit", "Object", "Security", "Absent", "Unknown",
+    ];
+    assert_eq!(values, (0..).zip(names).collect::<Vec<_>>());
+}
+
+#[test]
+fn figures() {
+    let mut total = 0;
+    for &class in Class::ALL {
+        println!("{:>4} {}", count(class), class.name());
+        total += count(class);
+    }
+    println!("{total:>4} rows, {} of them still Unknown", unknown());
+    assert_eq!(total, TABLE.iter().flatten().count());
+    assert_eq!(total, 383);
+    assert!(unknown() <= 5, "{} rows are still Unknown", unknown());
+}
