@@ -1,7 +1,8 @@
 //! Memory shared with the child: a slot for each argument, room for inputs, all filled with a canary.
 
-use crate::raw::must;
+use crate::raw::{call, must};
 use outlast_calls::Memory;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A slot's address lies in the middle of so many bytes.
 const SLOT: usize = 64 << 10;
@@ -19,14 +20,26 @@ pub const OWN_PID: u64 = 0x0777_7777_7777_7777;
 /// Stands for the word at [`Arena::loaded`], which an earlier call of the child has written.
 pub const LOADED: u64 = 0x0777_7777_7777_7778;
 
+/// Whether the child makes a child of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grandchild {
+    None,
+    /// It ends at once.
+    Exits,
+    /// It waits for its end; its process id is left at [`Arena::loaded`].
+    Stays,
+}
+
 /// The memory of one probe, and what must be done in the child before and in the parent after it.
 pub struct Arena {
     base: *mut u8,
     used: usize,
     /// Calls that the child makes before the one that is looked at.
     pub before: Vec<(u64, [u64; 6])>,
-    /// A child of the child's own, which exits at once.
-    pub grandchild: bool,
+    /// A child of the child's own.
+    pub grandchild: Grandchild,
+    /// The call that the handler makes from the second alarm on, so that a call which is issued again comes to an end.
+    pub feed: Option<(u64, [u64; 6])>,
     /// Where [`LOADED`] is found.
     pub loaded: u64,
     scratched: usize,
@@ -38,7 +51,16 @@ impl Arena {
         let base = must("mmap", [0, SIZE as u64, PROT_READ_WRITE, MAP_SHARED_ANONYMOUS, u64::MAX, 0]) as *mut u8;
         // SAFETY: the mapping is SIZE bytes, new and our own.
         unsafe { base.write_bytes(canary, SIZE) };
-        Arena { base, used: 0, before: Vec::new(), grandchild: false, loaded: 0, scratched: 64, cleanup: Vec::new() }
+        Arena {
+            base,
+            used: 0,
+            before: Vec::new(),
+            grandchild: Grandchild::None,
+            feed: None,
+            loaded: 0,
+            scratched: 64,
+            cleanup: Vec::new(),
+        }
     }
 
     /// The address of an argument's slot.
@@ -101,10 +123,12 @@ impl Arena {
 
     /// Lets the child make a call first.
     pub fn first(&mut self, name: &str, args: &[u64]) {
-        let row = outlast_calls::TABLE.iter().flatten().find(|row| row.name == name).expect("a known name");
-        let mut all = [0; 6];
-        all[..args.len()].copy_from_slice(args);
-        self.before.push((u64::from(row.nr), all));
+        self.before.push(call(name, args));
+    }
+
+    /// Lets the handler make a call from the second alarm on.
+    pub fn feed(&mut self, name: &str, args: &[u64]) {
+        self.feed = Some(call(name, args));
     }
 
     /// Does something in the parent when the probe is over.
@@ -156,6 +180,17 @@ impl Drop for Arena {
         }
         must("munmap", [self.base as u64, SIZE as u64]);
     }
+}
+
+/// A name that no other probe has: children of other probes may still hold what was named before.
+pub fn unique(test: &str) -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    format!("outlast-{test}-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// A path for a file of a test's own.
+pub fn unique_path(test: &str) -> String {
+    format!("{}/{}", env!("CARGO_TARGET_TMPDIR"), unique(test))
 }
 
 /// 64-bit words as the bytes of memory.

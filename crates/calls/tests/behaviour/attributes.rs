@@ -1,19 +1,18 @@
 //! Extended attributes of a file of our own, where the file system has them.
 
-use crate::arena::{bytes, Arena};
+use crate::arena::{bytes, unique_path, Arena};
 use crate::probe::probes;
-use crate::raw::{must, syscall};
+use crate::raw::{make, must};
 
 const AT_FDCWD: u64 = -100_i64 as u64;
-const SETXATTR: u64 = 188;
 
 /// A file with an attribute: its path and the attribute's name.
 fn file(arena: &mut Arena, test: &str) -> (u64, u64) {
-    let path = format!("{}/attribute-{test}-{}", env!("CARGO_TARGET_TMPDIR"), std::process::id());
+    let path = unique_path(test);
     std::fs::write(&path, "contents").expect("a writable directory for tests");
     let (at, name, value) = (arena.text(&path), arena.text("user.outlast"), arena.text("some value"));
-    // SAFETY: addresses inside the arena. Where the file system refuses, the probes are skipped.
-    unsafe { syscall(SETXATTR, [at, name, value, 10, 0, 0]) };
+    // Where the file system refuses, the probes are skipped.
+    make("setxattr", [at, name, value, 10, 0]);
     arena.finally(move || std::fs::remove_file(path).expect("our own file"));
     (at, name)
 }

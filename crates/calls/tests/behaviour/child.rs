@@ -1,20 +1,26 @@
 //! The forked child: makes the calls it was given, reports the result, ends. It allocates nothing and takes no lock, since
 //! other threads of the parent may have held them at the fork.
 
-use crate::arena::{Arena, LOADED, OWN_PID};
+use crate::arena::{Arena, Grandchild, LOADED, OWN_PID};
 use crate::raw::{must, syscall};
 
+const PAUSE: u64 = 34;
 const GETPID: u64 = 39;
 const FORK: u64 = 57;
 const EXIT_GROUP: u64 = 231;
 
 /// Makes the call in a child and returns its result.
 pub fn call_in_child(arena: &Arena, nr: u64, args: [u64; 6]) -> i64 {
+    in_child(arena, nr, args, || {})
+}
+
+/// The same, with `prepare` done in the child before the call. It must neither allocate nor panic.
+pub fn in_child(arena: &Arena, nr: u64, args: [u64; 6], prepare: impl Fn()) -> i64 {
     let report = arena.report();
     // SAFETY: a plain fork; the child runs `run` only.
     let pid = unsafe { syscall(FORK, [0; 6]) };
     if pid == 0 {
-        run(arena, report, nr, args);
+        run(arena, report, nr, args, prepare);
     }
     let pid = u64::try_from(pid).expect("fork");
     let mut status = 0_i32;
@@ -24,27 +30,44 @@ pub fn call_in_child(arena: &Arena, nr: u64, args: [u64; 6]) -> i64 {
     unsafe { report.read_volatile() }
 }
 
-fn run(arena: &Arena, report: *mut i64, nr: u64, args: [u64; 6]) -> ! {
+fn run(arena: &Arena, report: *mut i64, nr: u64, args: [u64; 6], prepare: impl Fn()) -> ! {
     // SAFETY: this process has one thread, shares only the arena with its parent, and ends here. The calls are those of
     // the probe, with addresses inside the arena.
     unsafe {
         for &(nr, args) in &arena.before {
             if syscall(nr, own(arena, args)) < 0 {
-                syscall(EXIT_GROUP, [2, 0, 0, 0, 0, 0]);
+                exit(2);
             }
         }
-        if arena.grandchild && syscall(FORK, [0; 6]) == 0 {
-            syscall(EXIT_GROUP, [3, 0, 0, 0, 0, 0]);
+        if arena.grandchild != Grandchild::None {
+            let pid = syscall(FORK, [0; 6]);
+            if pid == 0 {
+                if arena.grandchild == Grandchild::Stays {
+                    syscall(PAUSE, [0; 6]);
+                }
+                exit(3);
+            }
+            if arena.grandchild == Grandchild::Stays {
+                (arena.loaded as *mut i64).write_volatile(pid);
+            }
         }
+        prepare();
         let result = syscall(nr, own(arena, args));
         report.write_volatile(result);
-        loop {
-            syscall(EXIT_GROUP, [0; 6]);
-        }
+        exit(0);
     }
 }
 
-fn own(arena: &Arena, mut args: [u64; 6]) -> [u64; 6] {
+/// Ends the child without running anything of the parent's.
+pub fn exit(status: u64) -> ! {
+    loop {
+        // SAFETY: touches no memory.
+        unsafe { syscall(EXIT_GROUP, [status, 0, 0, 0, 0, 0]) };
+    }
+}
+
+/// The arguments with their stand-ins replaced.
+pub fn own(arena: &Arena, mut args: [u64; 6]) -> [u64; 6] {
     for arg in &mut args {
         if *arg == OWN_PID {
             // SAFETY: getpid touches no memory.

@@ -2,12 +2,14 @@
 //! must change where it says so. Every Pure call and every call with an out-parameter is here, or excused with a reason.
 
 mod absent;
+mod alarm;
 mod arena;
 mod attributes;
 mod child;
 mod coverage;
 mod descriptors;
 mod identity;
+mod interruption;
 mod memory;
 mod messages;
 mod metadata;

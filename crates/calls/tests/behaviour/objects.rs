@@ -1,6 +1,6 @@
 //! Queues and contexts.
 
-use crate::arena::{bytes, Arena, LOADED};
+use crate::arena::{bytes, unique, Arena, LOADED};
 use crate::probe::probes;
 use crate::raw::must;
 
@@ -24,7 +24,7 @@ fn context(arena: &mut Arena) {
 
 /// A message queue without a name, with a message in it.
 fn queue(arena: &mut Arena, test: &str) -> u64 {
-    let name = arena.text(&format!("outlast-{test}-{}", std::process::id()));
+    let name = arena.text(&unique(test));
     let attributes = arena.words(&[0, 4, 64, 0, 0, 0, 0, 0]);
     let fd = must("mq_open", [name, O_RDWR_CREAT_EXCL, 0o600, attributes]);
     must("mq_unlink", [name]);

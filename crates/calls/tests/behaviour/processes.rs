@@ -1,6 +1,6 @@
 //! Processes, and what the kernel says of itself.
 
-use crate::arena::{Arena, OWN_PID};
+use crate::arena::{Arena, Grandchild, OWN_PID};
 use crate::probe::probes;
 
 const P_ALL: u64 = 0;
@@ -25,11 +25,11 @@ probes! {
     kcmp Support _arena => vec![(0, OWN_PID), (1, OWN_PID), (2, KCMP_FILES), (3, 0), (4, 0)];
     getrandom Success _arena => vec![(1, 100), (2, 0)];
     wait4 Success arena => {
-        arena.grandchild = true;
+        arena.grandchild = Grandchild::Exits;
         vec![(0, u64::MAX), (2, 0)]
     };
     waitid Success arena => {
-        arena.grandchild = true;
+        arena.grandchild = Grandchild::Exits;
         vec![(0, P_ALL), (1, 0), (3, WEXITED)]
     };
     process_vm_readv Support arena => {

@@ -22,12 +22,23 @@ pub unsafe fn syscall(nr: u64, args: [u64; 6]) -> i64 {
     result
 }
 
-/// Makes a system call by name and expects success.
-pub fn must<const N: usize>(name: &str, args: [u64; N]) -> u64 {
+/// A call by its name: number and arguments, the rest 0.
+pub fn call(name: &str, args: &[u64]) -> (u64, [u64; 6]) {
     let row = outlast_calls::TABLE.iter().flatten().find(|row| row.name == name).expect("a known name");
     let mut all = [0; 6];
-    all[..N].copy_from_slice(&args);
+    all[..args.len()].copy_from_slice(args);
+    (u64::from(row.nr), all)
+}
+
+/// Makes a system call by name.
+pub fn make<const N: usize>(name: &str, args: [u64; N]) -> i64 {
+    let (nr, args) = call(name, &args);
     // SAFETY: the probes pass descriptors, sizes and addresses inside the arena.
-    let result = unsafe { syscall(u64::from(row.nr), all) };
+    unsafe { syscall(nr, args) }
+}
+
+/// Makes a system call by name and expects success.
+pub fn must<const N: usize>(name: &str, args: [u64; N]) -> u64 {
+    let result = make(name, args);
     u64::try_from(result).unwrap_or_else(|_| panic!("{name}: error {}", -result))
 }

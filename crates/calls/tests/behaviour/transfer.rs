@@ -1,6 +1,6 @@
 //! Bytes from descriptors into memory, and offsets in memory.
 
-use crate::arena::Arena;
+use crate::arena::{unique_path, Arena};
 use crate::descriptors::new_pipe;
 use crate::probe::probes;
 use crate::raw::must;
@@ -25,7 +25,7 @@ fn passwd(arena: &mut Arena) -> u64 {
 
 /// A file of our own, with something in it; it has no name any more.
 fn scratch(arena: &mut Arena, test: &str) -> u64 {
-    let path = format!("{}/transfer-{test}-{}", env!("CARGO_TARGET_TMPDIR"), std::process::id());
+    let path = unique_path(test);
     let mut file =
         OpenOptions::new().read(true).write(true).create_new(true).open(&path).expect("a directory for tests");
     std::fs::remove_file(&path).expect("our own file");
