@@ -2,6 +2,7 @@
 //! must change where it says so. Every Pure call and every call with an out-parameter is here, or excused with a reason.
 
 mod absent;
+mod again;
 mod alarm;
 mod arena;
 mod attributes;
