@@ -10,6 +10,7 @@
 #![cfg_attr(not(test), no_std)]
 
 mod class;
+mod command;
 mod family;
 mod interrupted;
 mod out;
@@ -20,6 +21,7 @@ mod table;
 mod witness;
 
 pub use class::Class;
+pub use command::{commands, look};
 pub use interrupted::Interrupted;
 pub use out::{Amount, Len, Out};
 pub use reach::{written, Memory, Told};

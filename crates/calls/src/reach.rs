@@ -24,9 +24,9 @@ pub enum Told {
     Partly,
 }
 
-/// Gives `each` every range (address, bytes > 0) that the kernel may write during the call. Ranges may overlap, and reach
-/// beyond what is mapped where the program's bound does. The program must not change the memory between this and the
-/// call.
+/// Gives `each` every range (address, bytes > 0) that the kernel may write during the call. Ranges may overlap, and
+/// reach beyond what is mapped where the program's bound does. The program must not change the memory between this and
+/// the call.
 pub fn written(row: &Row, args: &[u64; 6], memory: &impl Memory, mut each: impl FnMut(u64, u64)) -> Told {
     let mut told = Told::All;
     for out in row.outs() {

@@ -2,7 +2,7 @@
 
 use crate::arena::Arena;
 use crate::child::call_in_child;
-use outlast_calls::{written, Told, TABLE};
+use outlast_calls::{look, written, Told, TABLE};
 
 /// What the call must answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +29,7 @@ pub type Given = Vec<(usize, u64)>;
 pub fn probe(name: &str, want: Want, quiet: &[u8], setup: impl Fn(&mut Arena) -> Given) {
     let row = TABLE.iter().flatten().find(|row| row.name == name).expect("a known name");
     let mut seen = [false; 6];
+    let mut looked = row;
     for canary in CANARIES {
         let mut arena = Arena::new(canary);
         let mut args = [0, 1, 2, 3, 4, 5].map(|arg| arena.slot(arg));
@@ -36,8 +37,9 @@ pub fn probe(name: &str, want: Want, quiet: &[u8], setup: impl Fn(&mut Arena) ->
             args[arg] = value;
         }
         let before = arena.snapshot();
+        looked = look(u64::from(row.nr), &args).expect("a row");
         let mut may = vec![false; before.len()];
-        let told = written(row, &args, &arena, |at, len| {
+        let told = written(looked, &args, &arena, |at, len| {
             let (start, end) = range(&arena, at, len, may.len());
             may[start..end].fill(true);
         });
@@ -54,14 +56,14 @@ pub fn probe(name: &str, want: Want, quiet: &[u8], setup: impl Fn(&mut Arena) ->
             return;
         }
         assert!(result >= 0 || want == Want::Answer, "{name}: error {}", -result);
-        for out in row.outs() {
+        for out in looked.outs() {
             out.written(&args, &arena, |at, len| {
                 let (start, end) = range(&arena, at, len, before.len());
                 seen[out.arg as usize] |= before[start..end] != after[start..end];
             });
         }
     }
-    for out in row.outs() {
+    for out in looked.outs() {
         let quiet = quiet.contains(&out.arg) || want == Want::Answer;
         assert!(quiet || seen[out.arg as usize], "{name}: nothing was written at argument {}", out.arg);
     }
@@ -78,6 +80,9 @@ macro_rules! probes {
     ($($test:ident $(($row:ident))? $want:ident $([$($quiet:literal),*])? $arena:ident => $given:expr;)*) => {
         /// The rows probed here.
         pub const PROBED: &[&str] = &[$(crate::probe::probes!(@ $test $($row)?),)*];
+        /// The names of the tests.
+        #[allow(dead_code, reason = "only those of commands are looked at")]
+        pub const TESTS: &[&str] = &[$(stringify!($test)),*];
 
         $(
             #[test]

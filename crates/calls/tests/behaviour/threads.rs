@@ -8,7 +8,6 @@ const FUTEX_WAKE_OP: u64 = 5;
 const FUTEX_LOCK_PI: u64 = 6;
 /// Set the second word to 5, compare with 0.
 const OP_SET_5: u64 = 5 << 12;
-const ARCH_GET_FS: u64 = 0x1003;
 const FUTEX2_SIZE_U32: u64 = 2;
 
 fn word(arena: &mut Arena, value: u32) -> u64 {
@@ -22,7 +21,6 @@ probes! {
         vec![(1, FUTEX_WAKE_OP), (2, 1), (3, 1), (5, OP_SET_5)]
     };
     get_robust_list Success _arena => vec![(0, 0)];
-    arch_prctl Success _arena => vec![(0, ARCH_GET_FS)];
     modify_ldt Answer _arena => vec![(0, 0), (2, 160)];
     // The word has another value than the one waited for: EAGAIN.
     futex_wait Answer arena => {
