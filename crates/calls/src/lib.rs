@@ -4,6 +4,9 @@
 //! what it must know: whether the call waits, what a signal leaves of it, which arguments are descriptors, which
 //! memory the kernel writes, and what tells after a death whether it happened. Plain data, no state, no allocation.
 //!
+//! fcntl, ioctl, prctl and arch_prctl are many calls in one: [`look`] finds the row of the command. [`written`] turns a row
+//! and the arguments of one call into the ranges of memory that the kernel may write.
+//!
 //! A number without a row (also x32 numbers, which have bit 30 set) is of class [`Class::Unknown`]: it is treated as a
 //! visible event with a commit before and after, never passed through.
 
