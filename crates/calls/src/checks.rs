@@ -1,6 +1,8 @@
 //! What each row promises, checked one row a test, and what the table promises as a whole.
 
-use crate::{count, row as find, unknown, Amount, Class, Interrupted, Len, Row, Witness, CLASS, LEN, TABLE};
+use crate::{
+    commands, count, look, row as find, unknown, Amount, Class, Interrupted, Len, Row, Witness, CLASS, LEN, TABLE,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// `__NR_` constants of the newest kernel headers that a crate carries, and what came after them.
@@ -9,6 +11,33 @@ pub(crate) mod numbers {
     /// Since 6.18, in `arch/x86/entry/syscalls/syscall_64.tbl`.
     #[allow(non_upper_case_globals, reason = "the name is the header's")]
     pub(crate) const __NR_uprobe: u32 = 336;
+}
+
+/// `ARCH_` constants of `arch/x86/include/uapi/asm/prctl.h`, 6.18.
+pub(crate) mod arch {
+    pub(crate) const ARCH_SET_GS: u32 = 0x1001;
+    pub(crate) const ARCH_SET_FS: u32 = 0x1002;
+    pub(crate) const ARCH_GET_FS: u32 = 0x1003;
+    pub(crate) const ARCH_GET_GS: u32 = 0x1004;
+    pub(crate) const ARCH_GET_CPUID: u32 = 0x1011;
+    pub(crate) const ARCH_SET_CPUID: u32 = 0x1012;
+    pub(crate) const ARCH_GET_XCOMP_SUPP: u32 = 0x1021;
+    pub(crate) const ARCH_GET_XCOMP_PERM: u32 = 0x1022;
+    pub(crate) const ARCH_REQ_XCOMP_PERM: u32 = 0x1023;
+    pub(crate) const ARCH_GET_XCOMP_GUEST_PERM: u32 = 0x1024;
+    pub(crate) const ARCH_REQ_XCOMP_GUEST_PERM: u32 = 0x1025;
+    pub(crate) const ARCH_MAP_VDSO_X32: u32 = 0x2001;
+    pub(crate) const ARCH_MAP_VDSO_32: u32 = 0x2002;
+    pub(crate) const ARCH_MAP_VDSO_64: u32 = 0x2003;
+    pub(crate) const ARCH_GET_UNTAG_MASK: u32 = 0x4001;
+    pub(crate) const ARCH_ENABLE_TAGGED_ADDR: u32 = 0x4002;
+    pub(crate) const ARCH_GET_MAX_TAG_BITS: u32 = 0x4003;
+    pub(crate) const ARCH_FORCE_TAGGED_SVA: u32 = 0x4004;
+    pub(crate) const ARCH_SHSTK_ENABLE: u32 = 0x5001;
+    pub(crate) const ARCH_SHSTK_DISABLE: u32 = 0x5002;
+    pub(crate) const ARCH_SHSTK_LOCK: u32 = 0x5003;
+    pub(crate) const ARCH_SHSTK_UNLOCK: u32 = 0x5004;
+    pub(crate) const ARCH_SHSTK_STATUS: u32 = 0x5005;
 }
 
 /// The header of the C library's kernel interface on this machine, if it is installed: name to number.
@@ -52,6 +81,29 @@ pub(crate) fn row(name: &str, nr: u16, kernel: u32) {
     if row.class == Class::Absent {
         assert!(row.outs().is_empty() && row.descriptors() == 0 && !row.waits && row.note.is_empty());
     }
+    outs(row);
+}
+
+/// Checks the row of one command; called by the test that the row's macro made.
+pub(crate) fn command(nr: u16, name: &str, value: u32, kernel: u32) {
+    assert_eq!(value, kernel, "the kernel has another number for {name}");
+    let asm = std::fs::read_to_string("/usr/include/x86_64-linux-gnu/asm/prctl.h").unwrap_or_default();
+    if let Some(number) = asm
+        .lines()
+        .filter_map(|line| line.strip_prefix("#define ")?.split_once(char::is_whitespace))
+        .find(|define| define.0 == name)
+    {
+        assert_eq!(format!("{value:#x}"), number.1.trim(), "the header has another number for {name}");
+    }
+    let call = find(u64::from(nr)).expect("the call");
+    let mut args = [0; 6];
+    // The kernel takes the low half only.
+    args[call.decided_by.expect("a command") as usize] = 0x7777 << 32 | u64::from(value);
+    let row = look(u64::from(nr), &args).expect("the command");
+    assert_eq!((row.nr, row.name), (nr, name), "two rows have the same number");
+    assert_eq!(row.descriptors(), call.descriptors());
+    assert!(!matches!(row.class, Class::Once | Class::Unknown | Class::Absent));
+    assert!(!row.waits || row.interrupted != Interrupted::Never && call.waits);
     outs(row);
 }
 
@@ -113,6 +165,21 @@ fn the_only_gap_is_the_kernels() {
     for nr in [LEN as u64, 511, 512, 547, 0x4000_0000, u64::MAX] {
         assert!(find(nr).is_none(), "number {nr}");
     }
+}
+
+#[test]
+fn unknown_commands_are_unknown() {
+    for row in TABLE.iter().flatten() {
+        let args = [0x7eee_eeee; 6];
+        let looked = look(u64::from(row.nr), &args).expect("a row");
+        if !commands(u64::from(row.nr)).is_empty() {
+            assert_eq!((looked.class, looked.nr, looked.name), (Class::Unknown, row.nr, row.name));
+            assert_ne!(row.class, Class::Pure);
+        } else {
+            assert!(std::ptr::eq(looked, row));
+        }
+    }
+    assert!(look(400, &[0; 6]).is_none());
 }
 
 #[test]

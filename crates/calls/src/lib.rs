@@ -4,12 +4,16 @@
 //! what it must know: whether the call waits, what a signal leaves of it, which arguments are descriptors, which
 //! memory the kernel writes, and what tells after a death whether it happened. Plain data, no state, no allocation.
 //!
+//! fcntl, ioctl, prctl and arch_prctl are many calls in one: [`look`] finds the row of the command. [`written`] turns a row
+//! and the arguments of one call into the ranges of memory that the kernel may write.
+//!
 //! A number without a row (also x32 numbers, which have bit 30 set) is of class [`Class::Unknown`]: it is treated as a
 //! visible event with a commit before and after, never passed through.
 
 #![cfg_attr(not(test), no_std)]
 
 mod class;
+mod command;
 mod family;
 mod interrupted;
 mod out;
@@ -20,6 +24,7 @@ mod table;
 mod witness;
 
 pub use class::Class;
+pub use command::{commands, look};
 pub use interrupted::Interrupted;
 pub use out::{Amount, Len, Out};
 pub use reach::{written, Memory, Told};

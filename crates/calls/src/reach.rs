@@ -1,6 +1,6 @@
 //! From a row and the arguments of one call to the ranges of memory that the kernel may write.
 
-use crate::{Amount, Len, Row};
+use crate::{Amount, Len, Out, Row};
 
 /// Bytes in a page, for [`Len::Pages`].
 const PAGE: u64 = 4096;
@@ -30,20 +30,27 @@ pub enum Told {
 pub fn written(row: &Row, args: &[u64; 6], memory: &impl Memory, mut each: impl FnMut(u64, u64)) -> Told {
     let mut told = Told::All;
     for out in row.outs() {
-        let at = args[out.arg as usize];
-        if at == 0 {
-            continue;
-        }
-        let done = reach(out.len, at, args, memory, &mut |start, len| {
-            if len > 0 {
-                each(start, len);
-            }
-        });
-        if done.is_none() {
+        if out.written(args, memory, &mut each) == Told::Partly {
             told = Told::Partly;
         }
     }
     told
+}
+
+impl Out {
+    /// As [`written`], for one out-parameter.
+    pub fn written(&self, args: &[u64; 6], memory: &impl Memory, mut each: impl FnMut(u64, u64)) -> Told {
+        let at = args[self.arg as usize];
+        if at == 0 {
+            return Told::All;
+        }
+        let done = reach(self.len, at, args, memory, &mut |start, len| {
+            if len > 0 {
+                each(start, len);
+            }
+        });
+        done.map_or(Told::Partly, |()| Told::All)
+    }
 }
 
 fn reach(len: Len, at: u64, args: &[u64; 6], memory: &impl Memory, each: &mut impl FnMut(u64, u64)) -> Option<()> {

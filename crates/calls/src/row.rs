@@ -103,6 +103,11 @@ impl Row {
         self
     }
 
+    pub(crate) const fn fds(mut self, mask: u8) -> Row {
+        self.descriptors = mask;
+        self
+    }
+
     pub(crate) const fn out(mut self, arg: u8, len: Len) -> Row {
         self.out[self.outs as usize] = Out { arg, len };
         self.outs += 1;

@@ -34,7 +34,9 @@ rows! {
     206 io_setup Object .out(1, Fixed(8)) .note(AIO);
     207 io_destroy Object .note(AIO);
     208 io_getevents Object .waits(Eintr) .out(3, Items(Whole(2), 32)) .note(AIO);
-    209 io_submit Object .note(AIO);
+    209 io_submit Object .out(2, Special)
+        .note("the context dies with the address space; the kernel writes aio_key (bytes 8..12) of each struct iocb in \
+            the array, and the buffers later, behind the page tables");
     210 io_cancel Object .out(2, Fixed(32)) .note(AIO);
     333 io_pgetevents Object .waits(Eintr) .out(3, Items(Whole(2), 32)) .note(AIO);
     425 io_uring_setup Object .out(1, Fixed(120)) .note(RING);
