@@ -162,8 +162,7 @@ impl<R: Region> Store<'_, R> {
     }
 
     fn sync_or_fail(&mut self, off: u64, len: u64) -> Result<(), StoreError> {
-        let from = off / PAGE * PAGE;
-        let done = self.region.sync(from, (off + len).next_multiple_of(PAGE) - from).map_err(StoreError::from);
+        let done = self.region.sync_pages_of(off, len).map_err(StoreError::from);
         if let Err(error) = done {
             self.fail(error);
         }

@@ -40,7 +40,7 @@ impl<R: Region> Store<'_, R> {
         let durable = self.superblock.params.durable;
         self.region.publish(FOLDING, self.head.epoch);
         if durable {
-            self.region.sync(FOLDING / PAGE * PAGE, PAGE)?;
+            self.region.sync_pages_of(FOLDING, 8)?;
         }
         self.apply()?;
         self.discard_absent();

@@ -60,8 +60,7 @@ impl<R: Region> Store<'_, R> {
         self.region.write(at, bytes_of(&stored));
         self.region.barrier();
         if self.superblock.params.durable {
-            let from = at / crate::areas::PAGE * crate::areas::PAGE;
-            self.region.sync(from, (at + len).next_multiple_of(crate::areas::PAGE) - from)?;
+            self.region.sync_pages_of(at, len)?;
         }
         self.journal.used += len;
         Ok(())
@@ -87,7 +86,7 @@ impl<R: Region> Store<'_, R> {
         }
         self.region.publish(JOURNAL_RUN, self.journal.run + 1);
         if self.superblock.params.durable {
-            self.region.sync(JOURNAL_RUN / crate::areas::PAGE * crate::areas::PAGE, crate::areas::PAGE)?;
+            self.region.sync_pages_of(JOURNAL_RUN, 8)?;
         }
         self.journal = Journal { used: 0, run: self.journal.run + 1 };
         Ok(())

@@ -1,11 +1,11 @@
 //! Opening a store that somebody died over. Everything read here is untrusted.
 
-use crate::areas::{CHUNK, COMMITTED, FOLDING, TOUCHED_ENTRY};
+use crate::areas::{CHUNK, COMMITTED, FOLDING, PAGE, TOUCHED_ENTRY};
 use crate::chunk_table;
 use crate::cpu::Cpu;
 use crate::error::{OpenError, StoreError};
 use crate::head::{Head, Other};
-use crate::index::each_run;
+use crate::index::{each_run, page_of};
 use crate::record::{Entry, Header, HEADER};
 use crate::region::Region;
 use crate::ring::Entries;
@@ -39,7 +39,7 @@ impl<'s, R: Region> Store<'s, R> {
         let (mut store, recovered) = Store::load(region, scratch)?;
         if store.superblock.params.durable {
             // What was found valid must stay so before anything it replaces is given up.
-            store.region.sync(store.superblock.areas.ring.off, store.ring_used)?;
+            store.region.sync_pages_of(store.superblock.areas.ring.off, store.ring_used)?;
         }
         store.discard_leftovers(recovered);
         store.region.publish(COMMITTED, store.seq);
@@ -172,7 +172,7 @@ impl<'s, R: Region> Store<'s, R> {
             return region.discard(areas.frame(index, 0), CHUNK);
         }
         let absent = self.chunks.state(index).live.map(|word| !word);
-        each_run(&absent, |first, count| region.discard(areas.frame(index, first), count as u64 * crate::areas::PAGE));
+        each_run(&absent, |first, count| region.discard(areas.frame(index, first), count as u64 * PAGE));
     }
 
     /// Forgets the open transaction, if any: the state is the last published one again.
@@ -194,7 +194,7 @@ impl<'s, R: Region> Store<'s, R> {
                     if index >= areas.chunks() {
                         break;
                     }
-                    self.region.discard(areas.frame(index, crate::index::page_of(addr)), crate::areas::PAGE);
+                    self.region.discard(areas.frame(index, page_of(addr)), PAGE);
                 }
             }
         }

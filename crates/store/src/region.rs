@@ -1,5 +1,6 @@
 //! Where a store lives: a flat range of bytes that outlives the process.
 
+use crate::areas::PAGE;
 use crate::cpu::Cpu;
 use crate::crc::crc32c;
 use core::sync::atomic::{compiler_fence, fence, AtomicU64, Ordering};
@@ -27,8 +28,14 @@ pub trait Region {
     fn load(&self, off: u64) -> u64;
     /// Gives the bytes' memory back; they read as zero. Multiples of 4096.
     fn discard(&mut self, off: u64, len: u64);
-    /// Returns when the range is on the medium. Without a medium there is nothing to do.
+    /// Returns when the range is on the medium. Without a medium there is nothing to do. Multiples of 4096.
     fn sync(&mut self, off: u64, len: u64) -> Result<(), SyncError>;
+
+    /// Syncs the pages that the range touches.
+    fn sync_pages_of(&mut self, off: u64, len: u64) -> Result<(), SyncError> {
+        let from = off / PAGE * PAGE;
+        self.sync(from, (off + len).next_multiple_of(PAGE) - from)
+    }
 
     /// Copies inside the region; the ranges do not overlap.
     #[inline]

@@ -79,11 +79,13 @@ pub enum Op {
 pub struct Recorder {
     pub image: Image,
     pub log: Vec<Op>,
+    /// Syncs report an error from now on.
+    pub fail_syncs: bool,
 }
 
 impl From<Image> for Recorder {
     fn from(image: Image) -> Recorder {
-        Recorder { image, log: Vec::new() }
+        Recorder { image, ..Recorder::default() }
     }
 }
 
@@ -124,6 +126,9 @@ impl Region for Recorder {
 
     fn sync(&mut self, off: u64, len: u64) -> Result<(), SyncError> {
         assert!(off % PAGE == 0 && len % PAGE == 0 && off + len <= self.image.len, "sync of {len} at {off}");
+        if self.fail_syncs {
+            return Err(SyncError(5));
+        }
         self.record(Op::Sync { off, len });
         Ok(())
     }

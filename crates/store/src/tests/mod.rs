@@ -6,4 +6,5 @@ mod kill;
 mod model;
 pub mod mutant;
 mod plain;
+mod power;
 mod random;

@@ -153,6 +153,16 @@ fn errors_wait_for_commit_and_leave_the_store_usable() {
     store.begin();
     store.page(addr, &[5; 4096]);
     store.commit().unwrap();
+    store.begin();
+    store.drop_range(addr, addr + CHUNK);
+    store.commit().unwrap();
+    store.fold().unwrap();
+    store.begin();
+    store.page(0, &[6; 4096]);
+    store.abort().unwrap();
+    store.begin();
+    store.page(addr, &[5; 4096]);
+    assert!(store.commit().is_ok(), "the chunk is free again after an abort");
     let (store, _) = reopened(store);
     assert_eq!(page(&store, addr), Some([5; 4096]));
     assert_eq!(page(&store, 0), None);
