@@ -13,7 +13,7 @@ use libc::{pid_t, user_regs_struct};
 use outlast_image::context::Registers;
 use outlast_image::degradation::Degradation;
 use outlast_image::inject::{mode, InjectArgs};
-use outlast_image::layout::{ENGINE_FD_CEILING, SESSION_BASE, SESSION_LEN, STORE_BASE, STORE_LEN};
+use outlast_image::layout::{ENGINE_FDS, ENGINE_FD_CEILING, SESSION_BASE, SESSION_LEN, STORE_BASE, STORE_LEN};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use thiserror::Error;
@@ -180,12 +180,12 @@ fn make_channel(remote: &mut Remote, pid: pid_t) -> Result<(OwnedFd, [i32; 2]), 
     }
 }
 
-/// Two numbers for descriptors that the process does not use, as high as the engine may have them.
+/// The first two of the engine's descriptor numbers: a range that the process does not use, as high as it may be.
 fn free_numbers(pid: pid_t) -> [i32; 2] {
     let ceiling = descriptor_limit(pid).min(ENGINE_FD_CEILING as u64) as i32;
-    let mut free = (0..ceiling).rev().filter(|fd| !has_descriptor(pid, *fd));
-    let mut next = || free.next().unwrap_or(0);
-    [next(), next()]
+    let free = |low: &i32| (*low..*low + ENGINE_FDS).all(|fd| !has_descriptor(pid, fd));
+    let low = (0..=ceiling - ENGINE_FDS).rev().find(free).unwrap_or(0);
+    [low, low + 1]
 }
 
 fn args(what: &Injection<'_>, regs: &user_regs_struct, session_fd: i32, store_fd: i32) -> InjectArgs {
