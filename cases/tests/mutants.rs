@@ -1,0 +1,3 @@
+//! The suite: every test runs in a process of its own, started here.
+
+fn main() {}
