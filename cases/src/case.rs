@@ -33,6 +33,8 @@ pub struct Stage<'a> {
     pub room: &'a Room,
     /// A TCP port that no other test uses.
     pub port: u16,
+    /// Whether this is the run that nobody harms, whose view is the measure.
+    pub unharmed: bool,
 }
 
 /// One program that must survive.
@@ -49,6 +51,8 @@ pub struct Case {
     pub pace: (Duration, Duration),
     /// Degradations it may report.
     pub degradations: &'static [Degradation],
+    /// Whether it fails by itself, so that a run without a recovery proves nothing.
+    pub stumbles: bool,
 }
 
 /// The hammer's pace for programs that are always busy.
@@ -61,7 +65,7 @@ pub const WIDE: (Duration, Duration) = (Duration::from_millis(20), Duration::fro
 impl Case {
     /// A busy program that needs nothing but this crate's own programs and reports nothing.
     pub const fn new(name: &'static str, start: fn(&Stage) -> Outcome<Program>, drive: fn(&Stage) -> Drive) -> Case {
-        Case { name, needs: &[], start, drive, pace: TIGHT, degradations: &[] }
+        Case { name, needs: &[], start, drive, pace: TIGHT, degradations: &[], stumbles: false }
     }
 
     /// Files without which the case is skipped.
@@ -78,6 +82,11 @@ impl Case {
     /// Degradations the case may report beside those of its setting.
     pub const fn may_report(mut self, degradations: &'static [Degradation]) -> Case {
         self.degradations = degradations;
+        self
+    }
+
+    pub const fn stumbles(mut self) -> Case {
+        self.stumbles = true;
         self
     }
 

@@ -1,8 +1,43 @@
-//! The cases, one file each.
+//! The cases, one file a program.
 
-mod pipe_counter;
+mod counter;
+mod crasher;
+mod descriptors;
+mod echo;
+mod files;
+mod heap;
+mod jumps;
+mod mapper;
+mod null;
+mod pair;
+mod reader;
+mod signals;
+mod stumble;
+mod tcp;
+mod unwind;
+mod vectors;
 
 use crate::case::Case;
 
 /// Every case, in the order in which they run.
-pub const ALL: &[Case] = &[pipe_counter::CASE];
+pub fn all() -> impl Iterator<Item = &'static Case> {
+    let files = [
+        counter::CASES,
+        reader::CASES,
+        echo::CASES,
+        pair::CASES,
+        tcp::CASES,
+        files::CASES,
+        descriptors::CASES,
+        heap::CASES,
+        mapper::CASES,
+        unwind::CASES,
+        jumps::CASES,
+        vectors::CASES,
+        signals::CASES,
+        null::CASES,
+        stumble::CASES,
+        crasher::CASES,
+    ];
+    files.into_iter().flatten()
+}

@@ -2,6 +2,7 @@
 
 pub mod client;
 pub mod pipe;
+pub mod redirect;
 pub mod screen;
 pub mod socket;
 pub mod stream;
@@ -16,6 +17,7 @@ pub use terminal::{Script, Step};
 
 use crate::diagnosis;
 use crate::failure::{Outcome, Tried};
+use crate::room::Room;
 use crate::tree;
 use crate::view::{Status, View};
 
@@ -25,6 +27,8 @@ pub enum Drive {
     Pipes(Input),
     /// Standard input and output are one end of a Unix stream socket pair.
     Socket(Input),
+    /// Standard input is a file with these contents, standard output the file `stdout` in the program's directory.
+    Files(Vec<u8>),
     /// Standard input, output and error are a terminal of its own.
     Terminal(Script),
     /// Clients connect to it over TCP; its output is taken as well.
@@ -41,10 +45,11 @@ pub struct Seen {
 
 impl Drive {
     /// Starts `command` and talks to it until it ends. `unharmed` is what an undisturbed run showed, if this is another.
-    pub fn perform(&self, command: Command, seed: u64, unharmed: Option<&View>) -> Outcome<Seen> {
+    pub fn perform(&self, command: Command, room: &Room, seed: u64, unharmed: Option<&View>) -> Outcome<Seen> {
         match self {
             Drive::Pipes(input) => pipe::perform(command, input, seed),
             Drive::Socket(input) => socket::perform(command, input, seed),
+            Drive::Files(input) => redirect::perform(command, room, input),
             Drive::Terminal(script) => terminal::perform(command, script, unharmed),
             Drive::Clients(client) => client::perform(command, client, seed),
         }

@@ -52,18 +52,17 @@ impl Trial<'_> {
     pub fn run(&self, tools: &Tools, site: &Path) -> Outcome<Report> {
         let room = Room::new(site, self.setting.user)?;
         let launcher = Launcher { tools, room: &room, setting: self.setting };
-        let stage = Stage { room: &room, port: free_port() };
         let mut random = fastrand::Rng::with_seed(self.seed);
 
         diagnosis::note("run", "unharmed");
-        let unharmed = self.view(&launcher, &stage, &Harness::Native, random.u64(..), None)?;
+        let unharmed = self.view(&launcher, &Harness::Native, random.u64(..), None)?;
         let mut report = Report::default();
         let mut idle = 0;
         loop {
             report.runs += 1;
             diagnosis::note("run", format!("{} ({} blows so far)", report.runs, report.landed));
             room.clear()?;
-            let landed = self.harmed(&launcher, &stage, &unharmed, random.u64(..), &mut report)?;
+            let landed = self.harmed(&launcher, &unharmed, random.u64(..), &mut report)?;
             report.landed += landed;
             if report.landed >= self.blows {
                 return Ok(report);
@@ -77,19 +76,12 @@ impl Trial<'_> {
     }
 
     /// One run under the hammer; returns the blows that landed.
-    fn harmed(
-        &self,
-        launcher: &Launcher,
-        stage: &Stage,
-        unharmed: &View,
-        seed: u64,
-        report: &mut Report,
-    ) -> Outcome<u32> {
+    fn harmed(&self, launcher: &Launcher, unharmed: &View, seed: u64, report: &mut Report) -> Outcome<u32> {
         let plan = self.attack.plan(self.case, self.blows.saturating_sub(report.landed), report.runs);
         let hammer = Hammer::start(plan, launcher.room.session(NAME), seed);
         let counters = hammer.counters();
         let harness = Harness::Outlast { mutant: self.mutant.clone() };
-        let view = self.view(launcher, stage, &harness, seed, Some(unharmed));
+        let view = self.view(launcher, &harness, seed, Some(unharmed));
         let landed = counters.landed.load(std::sync::atomic::Ordering::Relaxed);
         let blows = hammer.stop();
         diagnosis::note("control page", &blows.last);
@@ -117,6 +109,9 @@ impl Trial<'_> {
         if let Some(degradation) = surprise {
             return Err(Failure::Degradation(degradation.key().to_string()));
         }
+        if self.case.stumbles && log.recoveries() == 0 {
+            return Err(Failure::Told("the program did not stumble: it proves nothing".into()));
+        }
         // The last kill may have met a program that had already called exit.
         if blows.kills > 1 && log.recoveries() == 0 {
             return Err(Failure::Told(format!("{} kills landed, but the log has no recovery", blows.kills)));
@@ -124,17 +119,12 @@ impl Trial<'_> {
         Ok(())
     }
 
-    fn view(
-        &self,
-        launcher: &Launcher,
-        stage: &Stage,
-        harness: &Harness,
-        seed: u64,
-        unharmed: Option<&View>,
-    ) -> Outcome<View> {
-        let program = (self.case.start)(stage)?;
-        let drive = (self.case.drive)(stage);
-        let Seen { streams, screens, status } = drive.perform(launcher.program(&program, harness), seed, unharmed)?;
+    fn view(&self, launcher: &Launcher, harness: &Harness, seed: u64, unharmed: Option<&View>) -> Outcome<View> {
+        let stage = Stage { room: launcher.room, port: free_port(), unharmed: unharmed.is_none() };
+        let program = (self.case.start)(&stage)?;
+        let drive = (self.case.drive)(&stage);
+        let Seen { streams, screens, status } =
+            drive.perform(launcher.program(&program, harness), launcher.room, seed, unharmed)?;
         let files = files_in(&launcher.room.work())?;
         Ok(View { status: status.unwrap_or(Status::Unseen), streams, screens, files })
     }
