@@ -1,6 +1,6 @@
 //! Builds the small programs in `programs/` with the C and C++ compilers of the system.
 //!
-//! `NAME.c` becomes `NAME` and, statically linked, `NAME-static`; `NAME.cc` only `NAME`.
+//! `NAME.c` becomes `NAME` and, statically linked, `NAME-static`; `NAME.cc` only `NAME`; scripts are copied.
 
 use std::env;
 use std::fs;
@@ -19,6 +19,7 @@ fn main() {
         let source = entry.expect("list programs/").path();
         match source.extension().and_then(|e| e.to_str()) {
             Some("c") => build_c(&source, &out),
+            Some("py" | "pl" | "lua") => copy(&source, &out),
             Some("cc") => compile("g++", &source, &out.join(stem(&source)), &[]),
             _ => {}
         }
@@ -32,6 +33,11 @@ fn build_c(source: &Path, out: &Path) {
     if libraries.is_empty() {
         compile("gcc", source, &out.join(format!("{name}-static")), &["-static"]);
     }
+}
+
+fn copy(source: &Path, out: &Path) {
+    let to = out.join(source.file_name().expect("a source file has a name"));
+    fs::copy(source, &to).unwrap_or_else(|e| panic!("copy {} to {}: {e}", source.display(), to.display()));
 }
 
 fn compile(compiler: &str, source: &Path, to: &Path, more: &[&str]) {

@@ -4,14 +4,21 @@ mod counter;
 mod crasher;
 mod descriptors;
 mod echo;
+mod editors;
 mod files;
+mod gzip;
 mod heap;
+mod interpreters;
 mod jumps;
 mod mapper;
 mod null;
 mod pair;
+mod python;
 mod reader;
+mod screens;
+mod shell;
 mod signals;
+mod sqlite;
 mod stumble;
 mod tcp;
 mod unwind;
@@ -38,6 +45,13 @@ pub fn all() -> impl Iterator<Item = &'static Case> {
         null::CASES,
         stumble::CASES,
         crasher::CASES,
+        python::CASES,
+        interpreters::CASES,
+        sqlite::CASES,
+        gzip::CASES,
+        shell::CASES,
+        editors::CASES,
+        screens::CASES,
     ];
     files.into_iter().flatten()
 }

@@ -67,7 +67,8 @@ impl Launcher<'_> {
             .env_clear()
             .env("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/games")
             .env("HOME", self.room.work())
-            .env("TERM", "xterm")
+            // What the emulator is: no REP sequence, as `xterm` would have.
+            .env("TERM", "screen")
             .env("LANG", "C.UTF-8")
             .env("OUTLAST_STATE_DIR", self.room.state())
             .current_dir(self.room.work());

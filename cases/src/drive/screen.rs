@@ -69,11 +69,12 @@ impl Screen {
         }
     }
 
-    /// The screen once nothing was printed for `quiet`.
+    /// The screen once nothing was printed for `quiet`, counted from now on.
     pub fn settle(&self, quiet: Duration) -> String {
         let mut inner = self.lock();
-        while !inner.ended && inner.at.elapsed() < quiet {
-            let left = quiet.saturating_sub(inner.at.elapsed());
+        let asked = Instant::now();
+        while !inner.ended && inner.at.max(asked).elapsed() < quiet {
+            let left = quiet.saturating_sub(inner.at.max(asked).elapsed());
             inner = self.changed.wait_timeout(inner, left).expect("nobody panics while holding the screen").0;
         }
         text(&inner)
