@@ -9,7 +9,7 @@ build: install-deps
 # Everything, within about ten minutes on two cores; says what it skips and why.
 test: build
 	cargo test --release --workspace --exclude outlast-cases
-	$(CASES) --lib
+	$(CASES) --lib --test oracle
 	$(CASES) --test survive
 
 # At least ten thousand kills: every case under every tracker, ring mode and user. About an hour.

@@ -53,6 +53,8 @@ pub struct Case {
     pub degradations: &'static [Degradation],
     /// Whether it fails by itself, so that a run without a recovery proves nothing.
     pub stumbles: bool,
+    /// Whether it has to start with root's capabilities.
+    pub root_only: bool,
 }
 
 /// The hammer's pace for programs that are always busy.
@@ -65,7 +67,7 @@ pub const WIDE: (Duration, Duration) = (Duration::from_millis(20), Duration::fro
 impl Case {
     /// A busy program that needs nothing but this crate's own programs and reports nothing.
     pub const fn new(name: &'static str, start: fn(&Stage) -> Outcome<Program>, drive: fn(&Stage) -> Drive) -> Case {
-        Case { name, needs: &[], start, drive, pace: TIGHT, degradations: &[], stumbles: false }
+        Case { name, needs: &[], start, drive, pace: TIGHT, degradations: &[], stumbles: false, root_only: false }
     }
 
     /// Files without which the case is skipped.
@@ -87,6 +89,11 @@ impl Case {
 
     pub const fn stumbles(mut self) -> Case {
         self.stumbles = true;
+        self
+    }
+
+    pub const fn root_only(mut self) -> Case {
+        self.root_only = true;
         self
     }
 

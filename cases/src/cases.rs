@@ -16,6 +16,7 @@ mod pair;
 mod python;
 mod reader;
 mod screens;
+mod security;
 mod shell;
 mod signals;
 mod sqlite;
@@ -43,6 +44,7 @@ pub fn all() -> impl Iterator<Item = &'static Case> {
         vectors::CASES,
         signals::CASES,
         null::CASES,
+        security::CASES,
         stumble::CASES,
         crasher::CASES,
         python::CASES,

@@ -21,7 +21,7 @@ pub fn text() -> String {
     for (what, state) in BOARD.lock().expect("nobody panics while holding the board").iter() {
         text.push_str(&format!("  {what}: {state}\n"));
     }
-    for process in tree::descendants(std::process::id() as i32) {
+    for process in tree::descendants() {
         text.push_str(&format!(
             "  process {} ({}) state {} parent {}{}\n",
             process.pid,

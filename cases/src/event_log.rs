@@ -57,18 +57,24 @@ impl EventLog {
         Ok(EventLog { entries, text })
     }
 
-    /// How often the program was recovered.
+    /// How often the program was recovered: in place, from its anchor, from its store.
     pub fn recoveries(&self) -> u32 {
-        self.entries.iter().filter(|e| e.event == "recovered").count() as u32
+        self.entries.iter().filter(|e| ["rollback", "recovered", "resumed"].contains(&e.event.as_str())).count() as u32
     }
 
-    /// Phases at the deaths by SIGKILL that were recovered from.
+    /// Phases in which the program was found dead by SIGKILL.
     pub fn phases(&self) -> Histogram {
         let mut histogram = Histogram::default();
-        for entry in self.entries.iter().filter(|e| e.event == "recovered" && e.cause == "SIGKILL") {
+        for entry in self.entries.iter().filter(|e| e.cause == "SIGKILL" && !e.phase.is_empty()) {
             histogram.count_name(&entry.phase);
         }
         histogram
+    }
+
+    /// Degradations the log names.
+    pub fn degradations(&self) -> impl Iterator<Item = &str> {
+        let told = self.entries.iter().filter(|e| ["degradation", "suspended"].contains(&e.event.as_str()));
+        told.map(|e| e.cause.as_str())
     }
 
     /// The last `n` lines.
@@ -86,11 +92,13 @@ mod tests {
     fn counts_recoveries_and_their_phases() {
         let log = EventLog::parse(
             concat!(
-                r#"{"time":1,"event":"started","cause":"","rung":0,"duration_us":0}"#,
+                r#"{"time":1,"event":"started","cause":null,"rung":null,"duration_us":null}"#,
                 "\n",
-                r#"{"time":2,"event":"recovered","cause":"SIGKILL","rung":2,"duration_us":812.5,"phase":"commit"}"#,
+                r#"{"time":2,"event":"killed","cause":"SIGKILL","rung":null,"duration_us":null,"phase":"commit"}"#,
                 "\n",
-                r#"{"time":3,"event":"recovered","cause":"SIGSEGV","rung":1,"duration_us":90,"phase":"program"}"#,
+                r#"{"time":2,"event":"recovered","cause":"SIGKILL","rung":2,"duration_us":812.5}"#,
+                "\n",
+                r#"{"time":3,"event":"rollback","cause":"SIGSEGV","rung":1,"duration_us":90}"#,
                 "\n"
             )
             .to_string(),
@@ -98,7 +106,7 @@ mod tests {
         .unwrap();
         assert_eq!(log.recoveries(), 2);
         assert_eq!(log.phases().total(), 1);
-        assert_eq!(log.entries[1].duration_us, 812.5);
+        assert_eq!(log.entries[2].duration_us, 812.5);
     }
 
     #[test]

@@ -54,16 +54,23 @@ pub struct Blows {
     pub phases: Histogram,
     /// Degradations seen in the control page at any time.
     pub degradations: Vec<Degradation>,
+    /// Whether the control page ever said so.
+    pub protected: bool,
     /// The control page at the end, in words.
     pub last: String,
 }
 
-/// Counters that a diagnosis may read while the hammer swings.
+/// What the test may see while the hammer swings.
 #[derive(Default)]
 pub struct Swing {
     stop: AtomicBool,
     pub landed: AtomicU32,
+    /// A blow took the supervisor, and nobody has taken its place yet.
+    pub reviving: AtomicBool,
 }
+
+/// Has somebody take the place of a dead supervisor.
+pub type Revive = Box<dyn Fn() + Send>;
 
 /// A running hammer.
 pub struct Hammer {
@@ -72,12 +79,13 @@ pub struct Hammer {
 }
 
 impl Hammer {
-    /// Starts to hit the session whose file is, or will be, at `session`.
-    pub fn start(plan: Plan, session: PathBuf, seed: u64) -> Hammer {
+    /// Starts to hit the session whose file is, or will be, at `session`. `revive` is called when the supervisor was hit.
+    pub fn start(plan: Plan, session: PathBuf, revive: Revive, seed: u64) -> Hammer {
         let swing = Arc::new(Swing::default());
         let hand = Hand {
             plan,
             session,
+            revive,
             random: fastrand::Rng::with_seed(seed),
             swing: swing.clone(),
             blows: Blows::default(),
@@ -101,6 +109,7 @@ impl Hammer {
 struct Hand {
     plan: Plan,
     session: PathBuf,
+    revive: Revive,
     random: fastrand::Rng,
     swing: Arc<Swing>,
     blows: Blows,
@@ -145,6 +154,8 @@ impl Hand {
         if self.page.is_none() {
             self.page = ControlPage::open(&self.session);
         }
+        let said = |page: &ControlPage| page.control().state.load(Relaxed) == state::PROTECTED;
+        self.blows.protected |= self.blows.landed > 0 || self.page.as_ref().is_some_and(said);
         for degradation in self.page.iter().flat_map(ControlPage::degradations) {
             if !self.blows.degradations.contains(&degradation) {
                 self.blows.degradations.push(degradation);
@@ -157,6 +168,8 @@ impl Hand {
         let signal = self.plan.signals[self.random.usize(..self.plan.signals.len())];
         let Some(page) = &self.page else { return };
         let control = page.control();
+        let ends_supervisor = matches!(target, Target::Supervisor | Target::Everything);
+        self.swing.reviving.store(ends_supervisor, Relaxed);
         let landed = match target {
             Target::Program => self.hit_program(page, signal),
             Target::Anchor => strike_pid(control.anchor_pid.load(Relaxed)),
@@ -172,6 +185,10 @@ impl Hand {
             }
             Target::Named => strike_named(control),
         };
+        if ends_supervisor && landed {
+            (self.revive)();
+        }
+        self.swing.reviving.store(false, Relaxed);
         if landed {
             self.blows.landed += 1;
             self.swing.landed.store(self.blows.landed, Relaxed);
@@ -235,13 +252,13 @@ fn strike_pid(pid: i32) -> bool {
 
 fn strike_supervisor(control: &Control) -> bool {
     let Some(stat) = tree::stat(control.program_pid.load(Relaxed)) else { return false };
-    // Once its supervisor is gone the program is this process's own child.
-    stat.parent != std::process::id() as i32 && strike_pid(stat.parent)
+    // Once its supervisor is gone the program is the keeper's child, which is no part of the tree.
+    strike_pid(stat.parent)
 }
 
 fn strike_named(control: &Control) -> bool {
     let Some(name) = tree::stat(control.program_pid.load(Relaxed)).map(|s| s.comm) else { return false };
-    let named = tree::descendants(std::process::id() as i32).into_iter().filter(|s| s.comm == name && s.state != 'Z');
+    let named = tree::descendants().into_iter().filter(|s| s.comm == name && s.state != 'Z');
     let victims: Vec<Victim> = named.filter_map(|s| Victim::open(s.pid)).collect();
     victims.iter().filter(|v| v.strike(Signal::KILL)).count() > 0
 }

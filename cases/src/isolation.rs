@@ -17,6 +17,7 @@ use crate::trial::Report;
 /// (a checkout in somebody's home often is not).
 pub struct Workshop {
     dir: TempDir,
+    outlast: PathBuf,
     one_case: PathBuf,
 }
 
@@ -39,7 +40,8 @@ impl Workshop {
         let dir = tempfile::Builder::new().prefix("outlast-cases.").tempdir().tried("make a directory")?;
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).tried_on("open", dir.path())?;
         let copy = |from: &Path, name: &str| fs::copy(from, dir.path().join(name)).map(drop).tried_on("copy", from);
-        copy(outlast, "outlast")?;
+        let name = outlast.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        copy(outlast, &name)?;
         copy(confine, "confine")?;
         let bench = dir.path().join("programs");
         fs::create_dir(&bench).tried_on("make", &bench)?;
@@ -47,7 +49,7 @@ impl Workshop {
             let program = program.tried("list the programs")?;
             copy(&program.path(), &format!("programs/{}", program.file_name().to_string_lossy()))?;
         }
-        Ok(Workshop { dir, one_case: one_case.to_path_buf() })
+        Ok(Workshop { outlast: dir.path().join(name), dir, one_case: one_case.to_path_buf() })
     }
 
     /// Runs one test to its end; its watchdog ends it at the limit.
@@ -59,7 +61,7 @@ impl Workshop {
         command
             .arg(order.name)
             .env("OUTLAST_SEED", order.seed.to_string())
-            .env("OUTLAST_BIN", at("outlast"))
+            .env("OUTLAST_BIN", &self.outlast)
             .env("OUTLAST_CASES_CONFINE", at("confine"))
             .env("OUTLAST_CASES_PROGRAMS", at("programs"))
             .env("OUTLAST_CASES_SITE", site.path())

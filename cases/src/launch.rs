@@ -26,13 +26,14 @@ pub enum Harness {
 }
 
 /// Builds command lines for one room and setting.
-pub struct Launcher<'a> {
-    pub tools: &'a Tools,
-    pub room: &'a Room,
+#[derive(Clone, Debug)]
+pub struct Launcher {
+    pub tools: Tools,
+    pub room: Room,
     pub setting: Setting,
 }
 
-impl Launcher<'_> {
+impl Launcher {
     /// Command that runs `program` in the room.
     pub fn program(&self, program: &Program, harness: &Harness) -> Command {
         let mut words = Vec::new();

@@ -17,6 +17,7 @@ pub mod failure;
 pub mod hammer;
 pub mod histogram;
 pub mod isolation;
+pub mod keeper;
 pub mod launch;
 pub mod room;
 pub mod setting;

@@ -17,6 +17,7 @@ pub fn site() -> Outcome<TempDir> {
 }
 
 /// `work` (the program's directory) and `state` (outlast's) in a directory of the test's own.
+#[derive(Clone, Debug)]
 pub struct Room {
     site: PathBuf,
     user: User,
@@ -68,7 +69,14 @@ impl Room {
         if self.user == User::Ordinary && rustix::process::geteuid().is_root() {
             chown(path, Some(ORDINARY_ID), Some(ORDINARY_ID)).tried_on("hand over", path)?;
         }
-        let mode = if path.is_dir() { 0o755 } else { 0o644 };
+        // A state directory that others could enter is refused by outlast.
+        let mode = if path == self.state() {
+            0o700
+        } else if path.is_dir() {
+            0o755
+        } else {
+            0o644
+        };
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).tried_on("set the mode of", path)
     }
 }

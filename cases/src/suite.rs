@@ -38,6 +38,9 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
     (Attack::Aimed, &["pipe_counter", "pipe_echo", "socket_echo", "heap", "signals"]),
     (Attack::Fatal, &["pipe_counter", "pipe_echo", "heap", "files", "vectors", "tcp_poll", "python_script"]),
     (Attack::Anchor, &["pipe_counter", "socket_echo", "heap", "descriptors", "tcp_epoll"]),
+    (Attack::Together, &["pipe_counter", "heap", "files", "python_script"]),
+    (Attack::Supervisor, &["pipe_counter", "pipe_echo", "heap", "files"]),
+    (Attack::Everything, &["file_counter", "cat_files"]),
     (Attack::Named, &["pipe_counter", "python_script"]),
 ];
 
@@ -64,8 +67,8 @@ impl Test {
     pub fn blows(&self, profile: Profile) -> u32 {
         match (self.attack, profile) {
             (Attack::Calm, _) => 0,
-            (_, Profile::Test) => 12,
-            (_, Profile::Soak) => 40,
+            (_, Profile::Test) => 25,
+            (_, Profile::Soak) => 60,
         }
     }
 
@@ -88,7 +91,7 @@ impl Test {
 pub fn all() -> Vec<Test> {
     let mut tests = Vec::new();
     for case in cases::all() {
-        for setting in Setting::all() {
+        for setting in Setting::all().into_iter().filter(|s| s.user == User::Root || !case.root_only) {
             let attack = if SELF_HARMING.contains(&case.name) { Attack::Calm } else { Attack::Kill };
             tests.push(Test { attack, case, setting });
             let more = OTHERWISE.iter().filter(|(_, names)| names.contains(&case.name));

@@ -1,21 +1,33 @@
 //! The private process tree of a test: everything it started, found by parenthood, ended by pid.
 //!
-//! The test's process is a subreaper, so that what its children leave behind becomes its own child.
+//! Above the test's process stands a *keeper*, a subreaper that does nothing but reap: what the tree orphans becomes its
+//! child, and no process id stays taken by a dead orphan (outlast may want that very id back at once).
+//!
 //! A process is only ever killed through a pidfd that was checked to belong to a descendant *after* it was opened:
 //! process ids are used again, on a small `pid_max` within seconds.
 
 use std::collections::HashMap;
 use std::fs;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::process::{pidfd_open, pidfd_send_signal, Pid, PidfdFlags, Signal};
 
-use crate::failure::{Outcome, Tried};
+/// The keeper's process id; without one, this process's own.
+static ROOT: AtomicI32 = AtomicI32::new(0);
 
-/// Makes this process the parent of whatever its descendants orphan.
-pub fn adopt_orphans() -> Outcome<()> {
-    rustix::process::set_child_subreaper(Some(rustix::process::getpid())).tried("become a subreaper")
+/// Says that this process's parent is its keeper.
+pub fn has_keeper() {
+    let parent = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
+    ROOT.store(parent, Relaxed);
+}
+
+fn root() -> i32 {
+    match ROOT.load(Relaxed) {
+        0 => std::process::id() as i32,
+        keeper => keeper,
+    }
 }
 
 /// What `/proc/PID/stat` says.
@@ -45,14 +57,14 @@ fn parse_stat(line: &[u8]) -> Option<Stat> {
     })
 }
 
-/// A descendant, held by a descriptor: its number cannot come to mean another process.
+/// A process of the tree, held by a descriptor: its number cannot come to mean another process.
 pub struct Victim {
     pub pid: i32,
     fd: OwnedFd,
 }
 
 impl Victim {
-    /// Opens `pid` if it is a living descendant of this process.
+    /// Opens `pid` if it lives and belongs to the tree.
     pub fn open(pid: i32) -> Option<Victim> {
         let fd = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
         let victim = Victim { pid, fd };
@@ -78,14 +90,17 @@ impl Victim {
     }
 }
 
-/// Whether `pid` descends from this process.
+/// Whether `pid` belongs to the test's tree, this process and its keeper not counted.
 pub fn is_descendant(pid: i32) -> bool {
-    let me = std::process::id() as i32;
+    let (root, me) = (root(), std::process::id() as i32);
+    if pid == me {
+        return false;
+    }
     let mut at = pid;
     // A tree deeper than this is none that a test builds.
     for _ in 0..64 {
         match stat(at) {
-            Some(s) if s.parent == me => return true,
+            Some(s) if s.parent == root => return true,
             Some(s) if s.parent > 1 => at = s.parent,
             _ => return false,
         }
@@ -93,8 +108,8 @@ pub fn is_descendant(pid: i32) -> bool {
     false
 }
 
-/// Every living descendant of `root` (not `root` itself), parents before children.
-pub fn descendants(root: i32) -> Vec<Stat> {
+/// Every process of the test's tree, zombies too, parents before children.
+pub fn descendants() -> Vec<Stat> {
     let mut children: HashMap<i32, Vec<Stat>> = HashMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|n| n.parse().ok()) else { continue };
@@ -103,23 +118,25 @@ pub fn descendants(root: i32) -> Vec<Stat> {
         }
     }
     let mut found = Vec::new();
-    let mut next = vec![root];
+    let mut next = vec![root()];
+    let me = std::process::id() as i32;
     while let Some(parent) = next.pop() {
         for child in children.remove(&parent).unwrap_or_default() {
             next.push(child.pid);
-            found.push(child);
+            if child.pid != me {
+                found.push(child);
+            }
         }
     }
     found
 }
 
-/// Ends every descendant of this process and reaps it; returns what was still there.
+/// Ends every process of the tree; returns what was still there.
 pub fn sweep() -> Vec<Stat> {
-    let me = std::process::id() as i32;
     let mut found: Vec<Stat> = Vec::new();
     // A supervisor may respawn what was killed before itself; each round kills parents first, and rounds are bounded.
     for _ in 0..50 {
-        let alive: Vec<Stat> = descendants(me).into_iter().filter(|s| s.state != 'Z').collect();
+        let alive: Vec<Stat> = descendants().into_iter().filter(|s| s.state != 'Z').collect();
         let victims: Vec<Victim> = alive.iter().filter_map(|s| Victim::open(s.pid)).collect();
         for victim in &victims {
             victim.strike(Signal::KILL);
@@ -132,18 +149,11 @@ pub fn sweep() -> Vec<Stat> {
                 found.push(s);
             }
         }
-        reap();
         if victims.is_empty() {
             break;
         }
     }
     found
-}
-
-/// Takes the status of every child that has ended.
-pub fn reap() {
-    use rustix::process::{wait, WaitOptions};
-    while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
 }
 
 #[cfg(test)]

@@ -2,16 +2,17 @@
 
 use std::fmt;
 use std::path::Path;
+use std::process::Stdio;
+use std::sync::atomic::Ordering::Relaxed;
 
 use outlast_image::event::phase;
 
 use crate::attack::Attack;
 use crate::case::{Case, Stage};
 use crate::diagnosis;
-use crate::drive::Seen;
 use crate::event_log::EventLog;
 use crate::failure::{Failure, Outcome};
-use crate::hammer::{Blows, Hammer};
+use crate::hammer::{Blows, Hammer, Revive, Swing};
 use crate::histogram::Histogram;
 use crate::launch::{Harness, Launcher, Tools, NAME};
 use crate::room::Room;
@@ -45,17 +46,17 @@ pub struct Report {
 }
 
 /// Runs in a row that end without a single blow before the case is called too short.
-const IDLE_RUNS: u32 = 20;
+const IDLE_RUNS: u32 = 40;
 
 impl Trial<'_> {
     /// Runs the case unharmed, then harmed until enough blows have landed; `site` is the test's directory.
     pub fn run(&self, tools: &Tools, site: &Path) -> Outcome<Report> {
         let room = Room::new(site, self.setting.user)?;
-        let launcher = Launcher { tools, room: &room, setting: self.setting };
+        let launcher = Launcher { tools: tools.clone(), room: room.clone(), setting: self.setting };
         let mut random = fastrand::Rng::with_seed(self.seed);
 
         diagnosis::note("run", "unharmed");
-        let unharmed = self.view(&launcher, &Harness::Native, random.u64(..), None)?;
+        let unharmed = self.view(&launcher, &Harness::Native, random.u64(..), None, &Swing::default())?;
         let mut report = Report::default();
         let mut idle = 0;
         loop {
@@ -64,11 +65,11 @@ impl Trial<'_> {
             room.clear()?;
             let landed = self.harmed(&launcher, &unharmed, random.u64(..), &mut report)?;
             report.landed += landed;
-            if report.landed >= self.blows {
+            if self.attack.is_done(self.blows, report.landed, report.runs) {
                 return Ok(report);
             }
             idle = if landed == 0 { idle + 1 } else { 0 };
-            if idle == IDLE_RUNS && self.attack != Attack::Aimed {
+            if idle == IDLE_RUNS {
                 let text = format!("no blow landed in {IDLE_RUNS} runs: was the program protected at all?");
                 return Err(Failure::Told(text));
             }
@@ -78,11 +79,12 @@ impl Trial<'_> {
     /// One run under the hammer; returns the blows that landed.
     fn harmed(&self, launcher: &Launcher, unharmed: &View, seed: u64, report: &mut Report) -> Outcome<u32> {
         let plan = self.attack.plan(self.case, self.blows.saturating_sub(report.landed), report.runs);
-        let hammer = Hammer::start(plan, launcher.room.session(NAME), seed);
-        let counters = hammer.counters();
+        let session = launcher.room.session(NAME);
+        let hammer = Hammer::start(plan, session, revival(self.attack, launcher), seed);
+        let swing = hammer.counters();
         let harness = Harness::Outlast { mutant: self.mutant.clone() };
-        let view = self.view(launcher, &harness, seed, Some(unharmed));
-        let landed = counters.landed.load(std::sync::atomic::Ordering::Relaxed);
+        let view = self.view(launcher, &harness, seed, Some(unharmed), &swing);
+        let landed = swing.landed.load(Relaxed);
         let blows = hammer.stop();
         diagnosis::note("control page", &blows.last);
         diagnosis::note("phases at kills of this run", blows.phases.to_string());
@@ -91,7 +93,6 @@ impl Trial<'_> {
             diagnosis::note("log", format!("\n    {}", log.tail(12)));
         }
         self.judge(&view?, unharmed, &blows, &log?, report)?;
-        nothing_left_behind()?;
         Ok(landed)
     }
 
@@ -104,10 +105,14 @@ impl Trial<'_> {
             }
             report.window += 1;
         }
-        let allowed = self.setting.degradations();
-        let surprise = blows.degradations.iter().find(|d| !allowed.contains(d) && !self.case.degradations.contains(d));
-        if let Some(degradation) = surprise {
-            return Err(Failure::Degradation(degradation.key().to_string()));
+        let mut allowed = self.setting.degradations();
+        allowed.extend(self.attack.degradations().iter().chain(self.case.degradations));
+        let mut told = blows.degradations.iter().map(|d| d.key()).chain(log.degradations());
+        if let Some(surprise) = told.find(|key| !allowed.iter().any(|d| d.key() == *key)) {
+            return Err(Failure::Degradation(surprise.to_string()));
+        }
+        if !blows.protected {
+            return Err(Failure::Told("the program was never protected".into()));
         }
         if self.case.stumbles && log.recoveries() == 0 {
             return Err(Failure::Told("the program did not stumble: it proves nothing".into()));
@@ -119,22 +124,46 @@ impl Trial<'_> {
         Ok(())
     }
 
-    fn view(&self, launcher: &Launcher, harness: &Harness, seed: u64, unharmed: Option<&View>) -> Outcome<View> {
-        let stage = Stage { room: launcher.room, port: free_port(), unharmed: unharmed.is_none() };
+    fn view(
+        &self,
+        launcher: &Launcher,
+        harness: &Harness,
+        seed: u64,
+        unharmed: Option<&View>,
+        swing: &Swing,
+    ) -> Outcome<View> {
+        let stage = Stage { room: &launcher.room, port: free_port(), unharmed: unharmed.is_none() };
         let program = (self.case.start)(&stage)?;
         let drive = (self.case.drive)(&stage);
-        let Seen { streams, screens, status } =
-            drive.perform(launcher.program(&program, harness), launcher.room, seed, unharmed)?;
+        let command = launcher.program(&program, harness);
+        let seen = drive.perform(command, &launcher.room, seed, unharmed)?;
+        nothing_left_behind(swing)?;
         let files = files_in(&launcher.room.work())?;
-        Ok(View { status: status.unwrap_or(Status::Unseen), streams, screens, files })
+        let status = match seen.status {
+            // That was the supervisor's end, not the program's.
+            Some(Status::Signalled(9)) if self.attack.revival().is_some() => Status::Unseen,
+            status => status.unwrap_or(Status::Unseen),
+        };
+        Ok(View { status, streams: seen.streams, screens: seen.screens, files })
     }
 }
 
-/// Waits until nothing of the run is alive. The test's time limit bounds it.
-fn nothing_left_behind() -> Outcome<()> {
-    for _ in 0..2_000 {
-        tree::reap();
-        if tree::descendants(std::process::id() as i32).iter().all(|s| s.state == 'Z') {
+/// What to do when the supervisor was hit: the command that takes its place is left running.
+fn revival(attack: Attack, launcher: &Launcher) -> Revive {
+    let launcher = launcher.clone();
+    Box::new(move || {
+        let Some(words) = attack.revival() else { return };
+        let mut command = launcher.outlast(words);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        // If it cannot be started the program stays dead, and the test fails for that.
+        let _ = command.spawn();
+    })
+}
+
+/// Waits until nothing of the run is alive. A program whose supervisor was killed may have much to do yet.
+fn nothing_left_behind(swing: &Swing) -> Outcome<()> {
+    for _ in 0..6_000 {
+        if !swing.reviving.load(Relaxed) && tree::descendants().iter().all(|s| s.state == 'Z') {
             return Ok(());
         }
         std::thread::sleep(std::time::Duration::from_millis(5));

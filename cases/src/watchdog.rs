@@ -23,9 +23,6 @@ pub fn watch(limit: Duration) -> Outcome<()> {
     for signal in [SIGHUP, SIGINT, SIGTERM] {
         pipe::register(signal, writing.try_clone().tried("duplicate a socket")?).tried("catch a signal")?;
     }
-    // If the runner dies the test shall not go on alone.
-    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))
-        .tried("ask for the parent's death signal")?;
     thread::spawn(move || {
         let _keep = writing;
         let limit = Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: limit.subsec_nanos().into() };
