@@ -1,0 +1,95 @@
+/* Maps, unmaps, moves, protects, discards and grows memory; prints a checksum of all of it every few steps. */
+#define _GNU_SOURCE
+#include "tell.h"
+#include <fcntl.h>
+#include <sys/mman.h>
+
+enum { SLOTS = 24, PAGE = 4096 };
+
+static struct { unsigned char *at; size_t pages; } slot[SLOTS];
+
+static void fill(unsigned char *at, size_t pages, uint64_t *random)
+{
+    for (size_t i = 0; i < pages; i++)
+        for (int j = 0; j < 8; j++)
+            at[i * PAGE + next(random) % PAGE] = next(random);
+}
+
+int main(int argc, char **argv)
+{
+    int steps = argc > 1 ? atoi(argv[1]) : 2000;
+    uint64_t random = 11;
+    int file = open("mapped", O_CREAT | O_RDWR, 0644);
+    must(file >= 0 && !ftruncate(file, 16 * PAGE) && pwrite(file, "beginning", 9, 0) == 9, "make a file");
+    unsigned char *heap = sbrk(0);
+    size_t grown = 0;
+    for (int step = 0; step < steps; step++) {
+        int i = next(&random) % SLOTS;
+        size_t pages = 1 + next(&random) % 40;
+        unsigned char *at = slot[i].at;
+        switch (next(&random) % 9) {
+        case 0:
+        case 1:
+            if (at)
+                must(!munmap(at, slot[i].pages * PAGE), "munmap");
+            at = mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            must(at != MAP_FAILED, "mmap");
+            slot[i].at = at;
+            slot[i].pages = pages;
+            fill(at, pages, &random);
+            break;
+        case 2:
+            if (!at)
+                break;
+            at = mremap(at, slot[i].pages * PAGE, pages * PAGE, MREMAP_MAYMOVE);
+            must(at != MAP_FAILED, "mremap");
+            slot[i].at = at;
+            slot[i].pages = pages;
+            break;
+        case 3:
+            if (at)
+                must(!madvise(at, (1 + slot[i].pages / 2) * PAGE, MADV_DONTNEED), "madvise");
+            break;
+        case 4:
+            if (!at)
+                break;
+            must(!mprotect(at, PAGE, PROT_READ), "mprotect");
+            must(!mprotect(at, PAGE, PROT_READ | PROT_WRITE), "mprotect");
+            at[0]++;
+            break;
+        case 5:
+            if (at)
+                must(!munmap(at, slot[i].pages * PAGE), "munmap");
+            at = mmap(NULL, 16 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, file, 0);
+            must(at != MAP_FAILED, "map the file");
+            slot[i].at = at;
+            slot[i].pages = 16;
+            at[next(&random) % PAGE]++;
+            break;
+        case 6: {
+            size_t want = next(&random) % 64 * PAGE;
+            must(!brk(heap + want), "brk");
+            if (want > grown)
+                fill(heap + grown, (want - grown) / PAGE, &random);
+            grown = want;
+            break;
+        }
+        case 7: /* A new mapping in the middle of an old one. */
+            if (!at || slot[i].pages < 3)
+                break;
+            must(mmap(at + PAGE, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
+                     at + PAGE, "mmap in the middle");
+            break;
+        default:
+            if (at)
+                fill(at, slot[i].pages, &random);
+        }
+        if (step % 20 == 0) {
+            uint64_t sum = mix(0xcbf29ce484222325, heap, grown);
+            for (int j = 0; j < SLOTS; j++)
+                sum = mix(sum, slot[j].at, slot[j].at ? slot[j].pages * PAGE : 0);
+            tell("%d %016lx\n", step, sum);
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,108 @@
+//! Kinds of attack: what the hammer hits, and with what.
+
+use std::time::Duration;
+
+use outlast_image::degradation::Degradation;
+use outlast_image::event::phase;
+use rustix::process::Signal;
+
+use crate::case::Case;
+use crate::hammer::{Plan, Target};
+use crate::launch::NAME;
+
+/// How a test harms its program; the first part of the test's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attack {
+    /// SIGKILL at any moment.
+    Kill,
+    /// SIGKILL in each phase in turn, rare ones too.
+    Aimed,
+    /// Fatal signals that a bug would cause, sent from outside.
+    Fatal,
+    /// The anchor or the program.
+    Anchor,
+    /// Anchor and program at once: nothing is left but the store.
+    Together,
+    /// The supervisor or the program; the next command takes over.
+    Supervisor,
+    /// Supervisor, anchor and program at once; `outlast resume` brings the program back.
+    Everything,
+    /// Everything that carries the program's name.
+    Named,
+    /// Nothing: the program fails by itself, or only must not be changed by being protected.
+    Calm,
+}
+
+const FATAL: [Signal; 5] = [Signal::SEGV, Signal::ABORT, Signal::BUS, Signal::FPE, Signal::ILL];
+
+impl Attack {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Attack::Kill => "kill",
+            Attack::Aimed => "aimed",
+            Attack::Fatal => "fatal",
+            Attack::Anchor => "anchor",
+            Attack::Together => "together",
+            Attack::Supervisor => "supervisor",
+            Attack::Everything => "everything",
+            Attack::Named => "named",
+            Attack::Calm => "calm",
+        }
+    }
+
+    /// What must be said to outlast after a blow that took the supervisor.
+    pub fn revival(self) -> Option<&'static [&'static str]> {
+        match self {
+            Attack::Supervisor => Some(&["ps"]),
+            Attack::Everything => Some(&["resume", NAME]),
+            _ => None,
+        }
+    }
+
+    /// Degradations the attack itself brings.
+    pub fn degradations(self) -> &'static [Degradation] {
+        match self {
+            // Pipes that nobody holds any more have no name to be opened by.
+            Attack::Everything => &[Degradation::DescriptorLost],
+            _ => &[],
+        }
+    }
+
+    /// What the hammer shall do to `case` with `blows` blows left; `round` counts the runs of this test.
+    pub fn plan(self, case: &Case, blows: u32, round: u32) -> Plan {
+        let plan =
+            Plan { targets: vec![Target::Program], signals: vec![Signal::KILL], pace: case.pace, aim: None, blows };
+        match self {
+            Attack::Kill => plan,
+            Attack::Aimed => Plan { aim: Some(aimed_at(round)), blows: 6, ..plan },
+            Attack::Fatal => Plan { signals: FATAL.to_vec(), ..plan },
+            Attack::Anchor => Plan { targets: vec![Target::Anchor, Target::Program], pace: CALM, ..plan },
+            Attack::Together => Plan { targets: vec![Target::ProgramAndAnchor], pace: CALM, ..plan },
+            Attack::Supervisor => Plan { targets: vec![Target::Supervisor, Target::Program], pace: CALM, ..plan },
+            Attack::Everything => Plan { targets: vec![Target::Everything], pace: CALM, ..plan },
+            Attack::Named => Plan { targets: vec![Target::Named], ..plan },
+            Attack::Calm => Plan { blows: 0, ..plan },
+        }
+    }
+
+    /// Whether a test that has to land `blows` blows is done after `rounds` runs in which `landed` did.
+    pub fn is_done(self, blows: u32, landed: u32, rounds: u32) -> bool {
+        match self {
+            // Some phases never come in some programs: every phase has its turns.
+            Attack::Aimed => rounds >= AIMED_PHASES * (blows / 12).max(1),
+            Attack::Calm => true,
+            _ => landed >= blows,
+        }
+    }
+}
+
+/// All phases but "start".
+const AIMED_PHASES: u32 = phase::NAMES.len() as u32 - 1;
+
+/// Time for a new anchor, supervisor or process to come up.
+const CALM: (Duration, Duration) = (Duration::from_millis(3), Duration::from_millis(25));
+
+/// Phases in turn, beginning with the first after "start".
+fn aimed_at(round: u32) -> usize {
+    1 + (round % AIMED_PHASES) as usize
+}

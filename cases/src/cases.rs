@@ -1,0 +1,59 @@
+//! The cases, one file a program.
+
+mod counter;
+mod crasher;
+mod descriptors;
+mod echo;
+mod editors;
+mod files;
+mod gzip;
+mod heap;
+mod interpreters;
+mod jumps;
+mod mapper;
+mod null;
+mod pair;
+mod python;
+mod reader;
+mod screens;
+mod security;
+mod shell;
+mod signals;
+mod sqlite;
+mod stumble;
+mod tcp;
+mod unwind;
+mod vectors;
+
+use crate::case::Case;
+
+/// Every case, in the order in which they run.
+pub fn all() -> impl Iterator<Item = &'static Case> {
+    let files = [
+        counter::CASES,
+        reader::CASES,
+        echo::CASES,
+        pair::CASES,
+        tcp::CASES,
+        files::CASES,
+        descriptors::CASES,
+        heap::CASES,
+        mapper::CASES,
+        unwind::CASES,
+        jumps::CASES,
+        vectors::CASES,
+        signals::CASES,
+        null::CASES,
+        security::CASES,
+        stumble::CASES,
+        crasher::CASES,
+        python::CASES,
+        interpreters::CASES,
+        sqlite::CASES,
+        gzip::CASES,
+        shell::CASES,
+        editors::CASES,
+        screens::CASES,
+    ];
+    files.into_iter().flatten()
+}

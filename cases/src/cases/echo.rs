@@ -1,0 +1,24 @@
+//! What goes in comes out: `echo` and `cat` between pipes, sockets and files.
+
+use crate::case::{Case, Program, Stage};
+use crate::drive::{Drive, Input};
+use crate::launch::program;
+
+pub const CASES: &[Case] = &[
+    Case::new("pipe_echo", |_| Ok(Program::new(&[&program("echo")])), pipe),
+    Case::new("pipe_echo_static", |_| Ok(Program::new(&[&program("echo-static")])), pipe),
+    Case::new("socket_echo", |_| Ok(Program::new(&[&program("echo")])), |_| Drive::Socket(noise(1_000_000))),
+    Case::new("cat", |_| Ok(Program::new(&["/bin/cat"])), pipe).needs(&["/bin/cat"]),
+    Case::new("cat_files", |_| Ok(Program::new(&["/bin/cat"])), |_| Drive::Files(noise(30_000_000).bytes))
+        .needs(&["/bin/cat"]),
+];
+
+fn pipe(_: &Stage) -> Drive {
+    Drive::Pipes(noise(2_000_000))
+}
+
+/// Pseudo-random bytes: no stretch of them is like another, so nothing can be lost or repeated unseen.
+fn noise(len: usize) -> Input {
+    let mut random = fastrand::Rng::with_seed(1);
+    Input::pieces(std::iter::repeat_with(|| random.u8(..)).take(len).collect(), 5_000).sipping(9_000)
+}

@@ -1,0 +1,14 @@
+//! Files changed in every way a rollback has to undo.
+
+use crate::case::{Case, Program};
+use crate::drive::{Drive, Input};
+use crate::launch::program;
+
+pub const CASES: &[Case] = &[
+    Case::new("files", |_| Ok(Program::new(&[&program("files"), "600"])), |_| Drive::Pipes(Input::none())),
+    Case::new(
+        "files_static",
+        |_| Ok(Program::new(&[&program("files-static"), "600"])),
+        |_| Drive::Pipes(Input::none()),
+    ),
+];

@@ -1,0 +1,14 @@
+//! Mappings made, moved, discarded; the heap grown and shrunk.
+
+use crate::case::{Case, Program};
+use crate::drive::{Drive, Input};
+use crate::launch::program;
+
+pub const CASES: &[Case] = &[
+    Case::new("mapper", |_| Ok(Program::new(&[&program("mapper"), "6000"])), |_| Drive::Pipes(Input::none())),
+    Case::new(
+        "mapper_static",
+        |_| Ok(Program::new(&[&program("mapper-static"), "6000"])),
+        |_| Drive::Pipes(Input::none()),
+    ),
+];

@@ -1,0 +1,63 @@
+//! /usr/bin/python3: a script, the interactive interpreter, half a gigabyte of memory; and the `python3` that `PATH` finds,
+//! which may be a chain of wrappers.
+
+use crate::case::{Case, Program, SPREAD, WIDE};
+use crate::drive::{Drive, Input, Script, Step};
+use crate::launch::program;
+
+const PYTHON: &str = "/usr/bin/python3";
+
+pub const CASES: &[Case] = &[
+    Case::new(
+        "python_script",
+        |_| Ok(Program::new(&[PYTHON, &program("script.py"), "1500"])),
+        |_| Drive::Pipes(Input::none()),
+    )
+    .needs(&[PYTHON]),
+    Case::new("python_repl", |_| Ok(Program::new(&[PYTHON, "-q"])), |_| Drive::Terminal(conversation()))
+        .needs(&[PYTHON])
+        .pace(SPREAD),
+    Case::new(
+        "python_memory",
+        |_| Ok(Program::new(&[PYTHON, &program("memory.py"), "500", "400"])),
+        |_| Drive::Pipes(Input::none()),
+    )
+    .needs(&[PYTHON])
+    .pace(WIDE),
+    Case::new(
+        "python_path",
+        |_| {
+            let path = std::env::var("PATH").unwrap_or_default();
+            let home = std::env::var("HOME").unwrap_or_default();
+            let found = Program::new(&["python3", &program("script.py"), "1500"]);
+            Ok(found.with_env("PATH", &path).with_env("HOME", &home))
+        },
+        |_| Drive::Pipes(Input::none()),
+    )
+    .needs(&[PYTHON]),
+];
+
+/// Each line is typed when the answer to the one before is there.
+fn conversation() -> Script {
+    let mut steps = vec![
+        Step::wait(">>>"),
+        Step::line("total, seen = 0, {}"),
+        Step::line("def grow(n):"),
+        Step::line("    seen[n] = 'x' * n"),
+        Step::line("    return total * 3 + len(seen)"),
+        Step::line(""),
+        Step::look("defined"),
+    ];
+    for i in 0..40 {
+        steps.push(Step::line(&format!("total = grow({i}) % 1000003; print('now', {i}, total)")));
+        steps.push(Step::wait(&format!("\nnow {i} ")));
+    }
+    steps.extend([
+        Step::line("1/0"),
+        Step::wait("ZeroDivisionError"),
+        Step::line("sum(map(len, seen.values())), total"),
+        Step::look("summed up"),
+        Step::line("import sys; sys.exit(total % 100)"),
+    ]);
+    Script::new(steps)
+}

@@ -1,0 +1,8 @@
+//! Signals, each to be taken exactly once.
+
+use crate::case::{Case, Program};
+use crate::drive::{Drive, Input};
+use crate::launch::program;
+
+pub const CASES: &[Case] =
+    &[Case::new("signals", |_| Ok(Program::new(&[&program("signals"), "200"])), |_| Drive::Pipes(Input::none()))];

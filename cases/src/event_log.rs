@@ -1,0 +1,116 @@
+//! What `outlast log NAME --json` says about a run.
+
+use serde_json::Value;
+
+use crate::failure::{Failure, Outcome, Tried};
+use crate::histogram::Histogram;
+use crate::launch::{Launcher, NAME};
+
+/// One line of the log.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Entry {
+    pub event: String,
+    pub cause: String,
+    pub rung: u64,
+    pub duration_us: f64,
+    pub phase: String,
+}
+
+/// The whole log of a program.
+#[derive(Clone, Debug, Default)]
+pub struct EventLog {
+    pub entries: Vec<Entry>,
+    /// As it was printed.
+    pub text: String,
+}
+
+impl EventLog {
+    /// Asks `outlast`.
+    pub fn ask(launcher: &Launcher) -> Outcome<EventLog> {
+        let output = launcher.outlast(&["log", NAME, "--json"]).output().tried("run outlast log")?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        if !output.status.success() {
+            let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+            return Err(Failure::Told(format!("outlast log ended with {}: {complaint}", output.status)));
+        }
+        EventLog::parse(text)
+    }
+
+    fn parse(text: String) -> Outcome<EventLog> {
+        let mut entries = Vec::new();
+        for line in text.lines().filter(|line| !line.trim().is_empty()) {
+            let value: Value = serde_json::from_str(line).map_err(|e| {
+                Failure::Told(format!("outlast log printed a line that is no JSON object ({e}): {line}"))
+            })?;
+            let word = |key: &str| value[key].as_str().unwrap_or_default().to_string();
+            if value["time"].is_null() || word("event").is_empty() {
+                return Err(Failure::Told(format!("a log line without time or event: {line}")));
+            }
+            entries.push(Entry {
+                event: word("event"),
+                cause: word("cause"),
+                rung: value["rung"].as_u64().unwrap_or(0),
+                duration_us: value["duration_us"].as_f64().unwrap_or(0.0),
+                phase: word("phase"),
+            });
+        }
+        Ok(EventLog { entries, text })
+    }
+
+    /// How often the program was recovered: in place, from its anchor, from its store.
+    pub fn recoveries(&self) -> u32 {
+        self.entries.iter().filter(|e| ["rollback", "recovered", "resumed"].contains(&e.event.as_str())).count() as u32
+    }
+
+    /// Phases in which the program was found dead by SIGKILL.
+    pub fn phases(&self) -> Histogram {
+        let mut histogram = Histogram::default();
+        for entry in self.entries.iter().filter(|e| e.cause == "SIGKILL" && !e.phase.is_empty()) {
+            histogram.count_name(&entry.phase);
+        }
+        histogram
+    }
+
+    /// Degradations the log names.
+    pub fn degradations(&self) -> impl Iterator<Item = &str> {
+        let told = self.entries.iter().filter(|e| ["degradation", "suspended"].contains(&e.event.as_str()));
+        told.map(|e| e.cause.as_str())
+    }
+
+    /// The last `n` lines.
+    pub fn tail(&self, n: usize) -> String {
+        let lines: Vec<&str> = self.text.lines().collect();
+        lines[lines.len().saturating_sub(n)..].join("\n    ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_recoveries_and_their_phases() {
+        let log = EventLog::parse(
+            concat!(
+                r#"{"time":1,"event":"started","cause":null,"rung":null,"duration_us":null}"#,
+                "\n",
+                r#"{"time":2,"event":"killed","cause":"SIGKILL","rung":null,"duration_us":null,"phase":"commit"}"#,
+                "\n",
+                r#"{"time":2,"event":"recovered","cause":"SIGKILL","rung":2,"duration_us":812.5}"#,
+                "\n",
+                r#"{"time":3,"event":"rollback","cause":"SIGSEGV","rung":1,"duration_us":90}"#,
+                "\n"
+            )
+            .to_string(),
+        )
+        .unwrap();
+        assert_eq!(log.recoveries(), 2);
+        assert_eq!(log.phases().total(), 1);
+        assert_eq!(log.entries[2].duration_us, 812.5);
+    }
+
+    #[test]
+    fn a_line_that_is_no_object_is_an_error() {
+        assert!(EventLog::parse("recovered!\n".to_string()).is_err());
+    }
+}

@@ -1,0 +1,82 @@
+//! Where a test's program lives: a directory of its own on memory-backed storage.
+
+use std::fs;
+use std::os::unix::fs::{chown, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use crate::failure::{Outcome, Tried};
+use crate::setting::{User, ORDINARY_ID};
+
+/// A directory for one test, gone with the value. On `/dev/shm` where there is one: a test wants no disk.
+pub fn site() -> Outcome<TempDir> {
+    let shm = Path::new("/dev/shm");
+    let base = if shm.is_dir() { shm.to_path_buf() } else { std::env::temp_dir() };
+    tempfile::Builder::new().prefix("outlast-cases.").tempdir_in(&base).tried_on("make a directory in", &base)
+}
+
+/// `work` (the program's directory) and `state` (outlast's) in a directory of the test's own.
+#[derive(Clone, Debug)]
+pub struct Room {
+    site: PathBuf,
+    user: User,
+}
+
+impl Room {
+    /// In `site`, which belongs to one test and is removed by who made it.
+    pub fn new(site: &Path, user: User) -> Outcome<Room> {
+        let room = Room { site: site.to_path_buf(), user };
+        room.open_to_user(site)?;
+        room.clear()?;
+        Ok(room)
+    }
+
+    /// Empties both directories, so that the next run sees what the first one saw, under the same names.
+    pub fn clear(&self) -> Outcome<()> {
+        for dir in [self.work(), self.state()] {
+            if dir.exists() {
+                fs::remove_dir_all(&dir).tried_on("empty", &dir)?;
+            }
+            fs::create_dir(&dir).tried_on("make", &dir)?;
+            self.open_to_user(&dir)?;
+        }
+        Ok(())
+    }
+
+    pub fn work(&self) -> PathBuf {
+        self.site.join("work")
+    }
+
+    /// `OUTLAST_STATE_DIR`.
+    pub fn state(&self) -> PathBuf {
+        self.site.join("state")
+    }
+
+    /// Session file of the program called `name`.
+    pub fn session(&self, name: &str) -> PathBuf {
+        self.state().join(name).join("session")
+    }
+
+    /// Writes a file for the program to find.
+    pub fn put(&self, name: &str, contents: &[u8]) -> Outcome<()> {
+        let path = self.work().join(name);
+        fs::write(&path, contents).tried_on("write", &path)?;
+        self.open_to_user(&path)
+    }
+
+    fn open_to_user(&self, path: &Path) -> Outcome<()> {
+        if self.user == User::Ordinary && rustix::process::geteuid().is_root() {
+            chown(path, Some(ORDINARY_ID), Some(ORDINARY_ID)).tried_on("hand over", path)?;
+        }
+        // A state directory that others could enter is refused by outlast.
+        let mode = if path == self.state() {
+            0o700
+        } else if path.is_dir() {
+            0o755
+        } else {
+            0o644
+        };
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).tried_on("set the mode of", path)
+    }
+}

@@ -1,0 +1,129 @@
+//! Which tests there are: attack × case × setting.
+
+use crate::attack::Attack;
+use crate::case::Case;
+use crate::cases;
+use crate::setting::{Setting, User};
+use crate::trial::Trial;
+
+/// How thorough a run of the suite is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Profile {
+    /// Minutes: every case once, the telling ones under every setting.
+    Test,
+    /// An hour: everything under everything, at least ten thousand kills.
+    Soak,
+}
+
+/// Cases that between them use every mechanism: they run under every setting even in the short profile.
+const TELLING: &[&str] = &[
+    "pipe_counter",
+    "socket_echo",
+    "pipe_epoll",
+    "tcp_epoll",
+    "files",
+    "descriptors",
+    "mapper_static",
+    "vectors",
+    "signals",
+    "python_repl",
+];
+
+/// Cases that end, or fail, by themselves: hitting them from outside would prove nothing more.
+const SELF_HARMING: &[&str] =
+    &["stumble", "crash_segv", "crash_abort", "crash_fpe", "crash_ill", "end_term", "end_exit"];
+
+/// Cases for the attacks beside SIGKILL, each busy, so that it commits between two blows.
+const OTHERWISE: &[(Attack, &[&str])] = &[
+    (Attack::Aimed, &["pipe_counter", "pipe_echo", "socket_echo", "heap", "signals"]),
+    (Attack::Fatal, &["pipe_counter", "pipe_echo", "heap", "files", "vectors", "tcp_poll", "python_script"]),
+    (Attack::Anchor, &["pipe_counter", "socket_echo", "heap", "descriptors", "tcp_epoll"]),
+    (Attack::Together, &["pipe_counter", "heap", "files", "python_script"]),
+    (Attack::Supervisor, &["pipe_counter", "pipe_echo", "heap", "files"]),
+    (Attack::Everything, &["file_counter", "cat_files"]),
+    (Attack::Named, &["pipe_counter", "python_script"]),
+];
+
+/// One test of the suite.
+pub struct Test {
+    pub attack: Attack,
+    pub case: &'static Case,
+    pub setting: Setting,
+}
+
+impl Test {
+    /// "attack::case::tracker::ring::user".
+    pub fn name(&self) -> String {
+        format!("{}::{}::{}", self.attack.name(), self.case.name, self.setting)
+    }
+
+    /// Whether `profile` runs it.
+    pub fn is_in(&self, profile: Profile) -> bool {
+        let telling = TELLING.contains(&self.case.name) && self.attack == Attack::Kill;
+        profile == Profile::Soak || self.setting == Setting::PLAIN || telling
+    }
+
+    /// Blows that must land in it.
+    pub fn blows(&self, profile: Profile) -> u32 {
+        match (self.attack, profile) {
+            (Attack::Calm, _) => 0,
+            (_, Profile::Test) => 25,
+            (_, Profile::Soak) => 60,
+        }
+    }
+
+    /// Why it cannot run here; `None` if it can.
+    pub fn obstacle(&self) -> Option<String> {
+        let missing = self.case.missing();
+        if !missing.is_empty() {
+            return Some(format!("needs {} (`make install-deps`)", missing.join(", ")));
+        }
+        let root = rustix::process::geteuid().is_root();
+        (self.setting.user == User::Root && !root).then(|| "needs root".to_string())
+    }
+
+    pub fn trial(&self, seed: u64, blows: u32, mutant: Option<String>) -> Trial<'static> {
+        Trial { case: self.case, attack: self.attack, setting: self.setting, seed, blows, mutant }
+    }
+}
+
+/// Every test there is.
+pub fn all() -> Vec<Test> {
+    let mut tests = Vec::new();
+    for case in cases::all() {
+        for setting in Setting::all().into_iter().filter(|s| s.user == User::Root || !case.root_only) {
+            let attack = if SELF_HARMING.contains(&case.name) { Attack::Calm } else { Attack::Kill };
+            tests.push(Test { attack, case, setting });
+            let more = OTHERWISE.iter().filter(|(_, names)| names.contains(&case.name));
+            tests.extend(more.map(|(attack, _)| Test { attack: *attack, case, setting }));
+        }
+    }
+    tests
+}
+
+/// The test called `name`.
+pub fn find(name: &str) -> Option<Test> {
+    all().into_iter().find(|test| test.name() == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn names_are_unique() {
+        let tests = all();
+        let names: HashSet<String> = tests.iter().map(Test::name).collect();
+        assert_eq!(names.len(), tests.len());
+    }
+
+    #[test]
+    fn every_name_in_the_tables_is_a_case() {
+        let known: HashSet<&str> = cases::all().map(|case| case.name).collect();
+        let tables = OTHERWISE.iter().flat_map(|(_, names)| names.iter()).chain(TELLING).chain(SELF_HARMING);
+        let unknown: Vec<_> = tables.filter(|name| !known.contains(**name)).collect();
+        assert_eq!(unknown, Vec::<&&str>::new());
+    }
+}

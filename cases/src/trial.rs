@@ -1,0 +1,223 @@
+//! One test: a case under a setting and an attack, compared with its unharmed run.
+
+use std::fmt;
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::atomic::Ordering::Relaxed;
+
+use outlast_image::event::phase;
+
+use crate::attack::Attack;
+use crate::case::{Case, Stage};
+use crate::diagnosis;
+use crate::event_log::EventLog;
+use crate::failure::{Failure, Outcome};
+use crate::hammer::{Blows, Hammer, Revive, Swing};
+use crate::histogram::Histogram;
+use crate::launch::{Harness, Launcher, Tools, NAME};
+use crate::room::Room;
+use crate::setting::Setting;
+use crate::tree;
+use crate::view::{files_in, Status, View};
+
+/// What to do.
+pub struct Trial<'a> {
+    pub case: &'a Case,
+    pub attack: Attack,
+    pub setting: Setting,
+    pub seed: u64,
+    /// Blows that must have landed, over as many runs as that takes.
+    pub blows: u32,
+    /// A test hook that switches one mechanism off.
+    pub mutant: Option<String>,
+}
+
+/// What was done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    pub runs: u32,
+    /// Blows that hit a living process.
+    pub landed: u32,
+    /// Recoveries in the log.
+    pub recovered: u32,
+    /// Runs without io_uring whose view differed after a kill inside an operation: the documented window.
+    pub window: u32,
+    pub phases: Histogram,
+}
+
+/// Runs in a row that end without a single blow before the case is called too short.
+const IDLE_RUNS: u32 = 40;
+
+impl Trial<'_> {
+    /// Runs the case unharmed, then harmed until enough blows have landed; `site` is the test's directory.
+    pub fn run(&self, tools: &Tools, site: &Path) -> Outcome<Report> {
+        let room = Room::new(site, self.setting.user)?;
+        let launcher = Launcher { tools: tools.clone(), room: room.clone(), setting: self.setting };
+        let mut random = fastrand::Rng::with_seed(self.seed);
+
+        diagnosis::note("run", "unharmed");
+        let unharmed = self.view(&launcher, &Harness::Native, random.u64(..), None, &Swing::default())?;
+        let mut report = Report::default();
+        let mut idle = 0;
+        loop {
+            report.runs += 1;
+            diagnosis::note("run", format!("{} ({} blows so far)", report.runs, report.landed));
+            room.clear()?;
+            let landed = self.harmed(&launcher, &unharmed, random.u64(..), &mut report)?;
+            report.landed += landed;
+            if self.attack.is_done(self.blows, report.landed, report.runs) {
+                return Ok(report);
+            }
+            idle = if landed == 0 { idle + 1 } else { 0 };
+            if idle == IDLE_RUNS {
+                let text = format!("no blow landed in {IDLE_RUNS} runs: was the program protected at all?");
+                return Err(Failure::Told(text));
+            }
+        }
+    }
+
+    /// One run under the hammer; returns the blows that landed.
+    fn harmed(&self, launcher: &Launcher, unharmed: &View, seed: u64, report: &mut Report) -> Outcome<u32> {
+        let plan = self.attack.plan(self.case, self.blows.saturating_sub(report.landed), report.runs);
+        let session = launcher.room.session(NAME);
+        let hammer = Hammer::start(plan, session, revival(self.attack, launcher), seed);
+        let swing = hammer.counters();
+        let harness = Harness::Outlast { mutant: self.mutant.clone() };
+        let view = self.view(launcher, &harness, seed, Some(unharmed), &swing);
+        let landed = swing.landed.load(Relaxed);
+        let blows = hammer.stop();
+        diagnosis::note("control page", &blows.last);
+        diagnosis::note("phases at kills of this run", blows.phases.to_string());
+        let log = EventLog::ask(launcher);
+        if let Ok(log) = &log {
+            diagnosis::note("log", format!("\n    {}", log.tail(12)));
+        }
+        self.judge(&view?, unharmed, &blows, &log?, report)?;
+        Ok(landed)
+    }
+
+    fn judge(&self, view: &View, unharmed: &View, blows: &Blows, log: &EventLog, report: &mut Report) -> Outcome<()> {
+        report.recovered += log.recoveries();
+        report.phases.add(&log.phases());
+        if let Some(difference) = view.differs_from(unharmed) {
+            if self.setting.ring || blows.phases.of(phase::OPERATION) + log.phases().of(phase::OPERATION) == 0 {
+                return Err(difference.into());
+            }
+            report.window += 1;
+        }
+        let mut allowed = self.setting.degradations();
+        allowed.extend(self.attack.degradations().iter().chain(self.case.degradations));
+        let mut told = blows.degradations.iter().map(|d| d.key()).chain(log.degradations());
+        if let Some(surprise) = told.find(|key| !allowed.iter().any(|d| d.key() == *key)) {
+            return Err(Failure::Degradation(surprise.to_string()));
+        }
+        if !blows.protected {
+            return Err(Failure::Told("the program was never protected".into()));
+        }
+        if self.case.stumbles && log.recoveries() == 0 {
+            return Err(Failure::Told("the program did not stumble: it proves nothing".into()));
+        }
+        // The last kill may have met a program that had already called exit.
+        if blows.kills > 1 && log.recoveries() == 0 {
+            return Err(Failure::Told(format!("{} kills landed, but the log has no recovery", blows.kills)));
+        }
+        Ok(())
+    }
+
+    fn view(
+        &self,
+        launcher: &Launcher,
+        harness: &Harness,
+        seed: u64,
+        unharmed: Option<&View>,
+        swing: &Swing,
+    ) -> Outcome<View> {
+        let stage = Stage { room: &launcher.room, port: free_port(), unharmed: unharmed.is_none() };
+        let program = (self.case.start)(&stage)?;
+        let drive = (self.case.drive)(&stage);
+        let command = launcher.program(&program, harness);
+        let seen = drive.perform(command, &launcher.room, seed, unharmed)?;
+        nothing_left_behind(swing)?;
+        let files = files_in(&launcher.room.work())?;
+        let status = match seen.status {
+            // That was the supervisor's end, not the program's.
+            Some(Status::Signalled(9)) if self.attack.revival().is_some() => Status::Unseen,
+            status => status.unwrap_or(Status::Unseen),
+        };
+        Ok(View { status, streams: seen.streams, screens: seen.screens, files })
+    }
+}
+
+/// What to do when the supervisor was hit: the command that takes its place is left running.
+fn revival(attack: Attack, launcher: &Launcher) -> Revive {
+    let launcher = launcher.clone();
+    Box::new(move || {
+        let Some(words) = attack.revival() else { return };
+        let mut command = launcher.outlast(words);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        // If it cannot be started the program stays dead, and the test fails for that.
+        let _ = command.spawn();
+    })
+}
+
+/// Waits until nothing of the run is alive. A program whose supervisor was killed may have much to do yet.
+fn nothing_left_behind(swing: &Swing) -> Outcome<()> {
+    for _ in 0..6_000 {
+        if !swing.reviving.load(Relaxed) && tree::descendants().iter().all(|s| s.state == 'Z') {
+            return Ok(());
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let left: Vec<String> = tree::sweep().iter().map(|s| format!("{} ({})", s.pid, s.comm)).collect();
+    Err(Failure::Told(format!("left behind after the program's end: {}", left.join(", "))))
+}
+
+/// A port below the range that the kernel hands out, different for tests that run at the same time.
+fn free_port() -> u16 {
+    10_000 + (std::process::id() % 20_000) as u16
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Report { runs, landed, recovered, window, phases } = self;
+        write!(f, "report runs={runs} landed={landed} recovered={recovered} window={window} | {phases}")
+    }
+}
+
+impl Report {
+    /// The inverse of `Display`; `None` if `line` is no report.
+    pub fn parse(line: &str) -> Option<Report> {
+        let (numbers, phases) = line.strip_prefix("report ")?.split_once('|')?;
+        let number = |name: &str| {
+            let word = numbers.split_whitespace().find_map(|w| w.strip_prefix(name)?.strip_prefix('='))?;
+            word.parse().ok()
+        };
+        Some(Report {
+            runs: number("runs")?,
+            landed: number("landed")?,
+            recovered: number("recovered")?,
+            window: number("window")?,
+            phases: Histogram::parse(phases),
+        })
+    }
+
+    pub fn add(&mut self, other: &Report) {
+        self.runs += other.runs;
+        self.landed += other.landed;
+        self.recovered += other.recovered;
+        self.window += other.window;
+        self.phases.add(&other.phases);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_reads_back() {
+        let mut report = Report { runs: 3, landed: 20, recovered: 19, window: 1, phases: Histogram::default() };
+        report.phases.count(2);
+        assert_eq!(Report::parse(&report.to_string()), Some(report));
+    }
+}

@@ -1,0 +1,42 @@
+//! Ends a test that takes too long, or that somebody interrupts, and everything it started.
+
+use std::io::Read;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::thread;
+use std::time::Duration;
+
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::low_level::pipe;
+
+use crate::diagnosis;
+use crate::failure::{Outcome, Tried};
+use crate::tree;
+
+/// Exit status of a test that its watchdog ended.
+pub const TIMED_OUT: i32 = 3;
+
+/// Watches this process from now on.
+pub fn watch(limit: Duration) -> Outcome<()> {
+    let (mut reading, writing) = UnixStream::pair().tried("make a socket pair")?;
+    for signal in [SIGHUP, SIGINT, SIGTERM] {
+        pipe::register(signal, writing.try_clone().tried("duplicate a socket")?).tried("catch a signal")?;
+    }
+    thread::spawn(move || {
+        let _keep = writing;
+        let limit = Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: limit.subsec_nanos().into() };
+        let polled = &mut [PollFd::from_borrowed_fd(reading.as_fd(), PollFlags::IN)];
+        let interrupted = poll(polled, Some(&limit)).is_ok_and(|n| n > 0);
+        let why = if interrupted { "interrupted" } else { "took too long" };
+        // The text is taken first: it tells who is alive.
+        let text = diagnosis::text();
+        tree::sweep();
+        eprintln!("{why}\n{text}");
+        if interrupted {
+            let _ = reading.read(&mut [0]);
+        }
+        std::process::exit(TIMED_OUT);
+    });
+    Ok(())
+}

@@ -1,0 +1,96 @@
+//! The suite: every case under attack, each test in a process of its own.
+//!
+//! `OUTLAST_SEED` repeats a run, `OUTLAST_PROFILE=soak` makes it thorough, `OUTLAST_BIN` names the binary.
+
+mod runner;
+
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use outlast_cases::isolation::{seed_of, Order};
+use outlast_cases::suite::{self, Profile, Test};
+use outlast_cases::trial::Report;
+use runner::Run;
+
+/// Kills that a whole run of a profile must reach.
+const fn promised_kills(profile: Profile) -> u32 {
+    match profile {
+        Profile::Test => 500,
+        Profile::Soak => 10_000,
+    }
+}
+
+/// What all tests did together. Every test holds one; the last one sees when it is alone.
+type Sum = Arc<Mutex<Report>>;
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let run = Arc::new(Run::from_environment());
+    let sum = Sum::default();
+    let tests: Vec<Test> = suite::all().into_iter().filter(|test| test.is_in(run.profile)).collect();
+    if !arguments.list {
+        println!("OUTLAST_SEED={} ({:?} profile)", run.seed, run.profile);
+        tell_skipped(&tests);
+    }
+    let mut trials: Vec<Trial> = tests.into_iter().map(|test| trial(test, run.clone(), sum.clone())).collect();
+    trials.push(Trial::test("kills", {
+        let whole = arguments.filter.is_none() && arguments.skip.is_empty();
+        move || judge_sum(sum, run.profile, whole)
+    }));
+    libtest_mimic::run(&arguments, trials).exit();
+}
+
+fn trial(test: Test, run: Arc<Run>, sum: Sum) -> Trial {
+    let skipped = test.obstacle().is_some();
+    let name = test.name();
+    let runner = move || {
+        let name = test.name();
+        let order = Order {
+            name: &name,
+            seed: seed_of(run.seed, &name),
+            blows: test.blows(run.profile),
+            limit: run.limit,
+            mutant: None,
+        };
+        let result = run.workshop.run(&order);
+        let report = result.map_err(|failure| {
+            Failed::from(format!("{failure}\nrun it again: {}", runner::again("survive", run.seed, &name)))
+        })?;
+        sum.lock().map_err(|_| "another test panicked")?.add(&report);
+        Ok(())
+    };
+    Trial::test(name, runner).with_ignored_flag(skipped)
+}
+
+fn tell_skipped(tests: &[Test]) {
+    for test in tests {
+        if let Some(obstacle) = test.obstacle() {
+            println!("skipped {}: {obstacle}", test.name());
+        }
+    }
+}
+
+/// Waits for all other tests, then prints and judges what they did together.
+fn judge_sum(sum: Sum, profile: Profile, whole: bool) -> Result<(), Failed> {
+    // Tests that were filtered out or are done have let go of it.
+    while Arc::strong_count(&sum) > 1 {
+        thread::sleep(Duration::from_millis(20));
+    }
+    let sum = sum.lock().map_err(|_| "another test panicked")?;
+    println!("{} blows in {} runs, {} recoveries", sum.landed, sum.runs, sum.recovered);
+    println!("runs that fell into the window of a system without io_uring: {}", sum.window);
+    println!("phases at the kills: {}", sum.phases);
+    if !whole {
+        return Ok(());
+    }
+    if sum.landed < promised_kills(profile) {
+        return Err(format!("only {} blows landed, {} were promised", sum.landed, promised_kills(profile)).into());
+    }
+    let empty = sum.phases.empty_phases();
+    if profile == Profile::Soak && !empty.is_empty() {
+        return Err(format!("no kill landed in: {}", empty.join(", ")).into());
+    }
+    Ok(())
+}
