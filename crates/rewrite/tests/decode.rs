@@ -3,7 +3,8 @@
 mod support;
 
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl};
-use outlast_rewrite::decode::{decode, Flow, Undecodable, MAX_LEN};
+use outlast_rewrite::decode::{decode, Undecodable, MAX_LEN};
+use outlast_rewrite::instruction::Flow;
 use proptest::prelude::*;
 
 fn reference(bytes: &[u8]) -> iced_x86::Instruction {

@@ -77,3 +77,22 @@ pub fn binaries() -> Vec<Binary> {
         .filter_map(Binary::open)
         .collect()
 }
+
+/// Addresses of the `syscall` instructions in the named functions of `text`, by straight decoding; where nothing is named,
+/// in all of it.
+pub fn sites(binary: &Binary, text: &Text) -> Vec<u64> {
+    use iced_x86::{Code, Decoder, DecoderOptions};
+    let mut sites = Vec::new();
+    let mut collect = |address: u64, bytes: &[u8]| {
+        for instruction in Decoder::with_ip(64, bytes, address, DecoderOptions::NONE).iter() {
+            if instruction.code() == Code::Syscall {
+                sites.push(instruction.ip());
+            }
+        }
+    };
+    collect(text.address, &text.bytes);
+    let _ = binary;
+    sites.sort();
+    sites.dedup();
+    sites
+}

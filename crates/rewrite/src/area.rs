@@ -1,0 +1,159 @@
+//! Which stubs are taken, in which areas, for which bytes of the program.
+
+use crate::place::AREA_LEN;
+use crate::plan::Plan;
+use crate::refusal::Refusal;
+use crate::stub::STUB_LEN;
+use core::ops::Range;
+
+/// Stubs in an area.
+pub const STUBS: usize = AREA_LEN as usize / STUB_LEN;
+
+/// Up to `N` areas of [`AREA_LEN`] bytes. All zero is a valid, empty state, so it may lie in fresh memory; about 5.4 KB an area.
+///
+/// Only bookkeeping: the caller maps the areas and writes the stubs.
+#[repr(C)]
+pub struct StubAreas<const N: usize> {
+    areas: [Area; N],
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Area {
+    /// Address; 0 if there is none.
+    base: u64,
+    /// Stubs ever used: those behind were never given out.
+    used: usize,
+    slots: [Slot; STUBS],
+}
+
+/// What a stub is for, in one word: `at` in the low 48 bits, the number of overwritten bytes above; 0 if free.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Slot(u64);
+
+const ADDRESS_BITS: u32 = 48;
+
+impl Slot {
+    const FREE: Slot = Slot(0);
+
+    fn new(range: Range<u64>) -> Slot {
+        Slot(range.start | (range.end - range.start) << ADDRESS_BITS)
+    }
+
+    fn range(self) -> Range<u64> {
+        let start = self.0 & ((1 << ADDRESS_BITS) - 1);
+        start..start + (self.0 >> ADDRESS_BITS)
+    }
+
+    fn touches(self, range: &Range<u64>) -> bool {
+        let own = self.range();
+        self != Slot::FREE && own.start < range.end && range.start < own.end
+    }
+}
+
+impl<const N: usize> Default for StubAreas<N> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<const N: usize> StubAreas<N> {
+    pub const fn new() -> Self {
+        StubAreas { areas: [Area { base: 0, used: 0, slots: [Slot::FREE; STUBS] }; N] }
+    }
+
+    /// Takes the area mapped at `base`; false if `N` areas are there already.
+    pub fn add(&mut self, base: u64) -> bool {
+        match self.areas.iter_mut().find(|area| area.base == 0) {
+            Some(area) => {
+                *area = Area { base, used: 0, slots: [Slot::FREE; STUBS] };
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Whether a further area could be added.
+    pub fn has_room(&self) -> bool {
+        self.areas.iter().any(|area| area.base == 0)
+    }
+
+    /// Gives a stub to `plan` and returns its address.
+    ///
+    /// Errors: [`Refusal::Overlaps`] if another patch touches the same bytes, [`Refusal::Full`] if an area within
+    /// `plan.reach()` has to be added first.
+    pub fn place(&mut self, plan: &Plan) -> Result<u64, Refusal> {
+        let range = plan.overwritten();
+        if self.touching(range.clone()).next().is_some() {
+            return Err(Refusal::Overlaps);
+        }
+        let within = |area: &&mut Area| area.base != 0 && plan.reach().contains(area.base, AREA_LEN);
+        for area in self.areas.iter_mut().filter(within) {
+            let free = area.slots[..area.used].iter().position(|slot| *slot == Slot::FREE).unwrap_or(area.used);
+            if free < STUBS {
+                area.slots[free] = Slot::new(range);
+                area.used = area.used.max(free + 1);
+                return Ok(area.base + (free * STUB_LEN) as u64);
+            }
+        }
+        Err(Refusal::Full)
+    }
+
+    /// Address of the stub that `rip` lies in, given out or not.
+    pub fn stub_at(&self, rip: u64) -> Option<u64> {
+        self.areas.iter().filter(|area| area.base != 0).find_map(|area| {
+            let number = usize::try_from(rip.checked_sub(area.base)?).ok()? / STUB_LEN;
+            (number < STUBS).then_some(area.base + (number * STUB_LEN) as u64)
+        })
+    }
+
+    /// Addresses of the stubs whose patches overwrite bytes of `range`.
+    pub fn touching(&self, range: Range<u64>) -> impl Iterator<Item = u64> + '_ {
+        self.taken().filter(move |(_, slot)| slot.touches(&range)).map(|(stub, _)| stub)
+    }
+
+    /// What is overwritten, patch by patch.
+    pub fn overwritten(&self) -> impl Iterator<Item = Range<u64>> + '_ {
+        self.taken().map(|(_, slot)| slot.range())
+    }
+
+    /// How many stubs are taken.
+    pub fn len(&self) -> usize {
+        self.taken().count()
+    }
+
+    /// Whether no stub is taken.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn taken(&self) -> impl Iterator<Item = (u64, Slot)> + '_ {
+        self.areas.iter().flat_map(|area| {
+            let stub = |(number, slot): (usize, &Slot)| (area.base + (number * STUB_LEN) as u64, *slot);
+            area.slots[..area.used].iter().enumerate().map(stub).filter(|(_, slot)| *slot != Slot::FREE)
+        })
+    }
+
+    /// Forgets the patches that overwrite bytes of `range`, which is gone or whose original bytes are back (`munmap`, a new
+    /// mapping over it, `dlclose`). Returns how many. Their stubs are given out again: no thread may be inside them, which
+    /// holds when their code is gone.
+    pub fn drop_range(&mut self, range: Range<u64>) -> usize {
+        let mut dropped = 0;
+        for area in &mut self.areas {
+            for slot in area.slots[..area.used].iter_mut().filter(|slot| slot.touches(&range)) {
+                *slot = Slot::FREE;
+                dropped += 1;
+            }
+        }
+        dropped
+    }
+
+    /// Forgets the areas that lie in `range`, which is gone, with all their stubs.
+    pub fn drop_areas(&mut self, range: Range<u64>) {
+        for area in self.areas.iter_mut().filter(|area| area.base < range.end && range.start < area.base + AREA_LEN) {
+            area.base = 0;
+            area.used = 0;
+        }
+    }
+}
