@@ -5,7 +5,7 @@
 #[path = "../tests/support/mod.rs"]
 mod support;
 
-use outlast_rewrite::{plan_batch, Code, Refusal, WriteStrategy};
+use outlast_rewrite::{plan_batch, Refusal, WriteStrategy};
 use std::collections::BTreeMap;
 
 fn main() {
@@ -18,8 +18,8 @@ fn main() {
     for binary in binaries {
         let mut lines = BTreeMap::<String, Vec<u64>>::new();
         for text in &binary.texts {
-            let sites = support::sites(&binary, text);
-            let code = Code { address: text.address, bytes: &text.bytes };
+            let sites = text.sites();
+            let code = text.code();
             let mut plans = vec![Err(Refusal::NotSyscall); sites.len()];
             plan_batch(&code, &sites, &|_| false, &mut plans);
             for (site, plan) in sites.iter().zip(plans) {

@@ -43,7 +43,10 @@ impl Binary {
                 address: symbol.address(),
                 len: symbol.size(),
             })
-            .collect();
+            .collect::<Vec<_>>();
+        let mut functions: Vec<Function> = functions;
+        functions.sort_by_key(|function| function.address);
+        functions.dedup_by_key(|function| function.address);
         Some(Binary { path, texts, functions })
     }
 }
@@ -78,21 +81,28 @@ pub fn binaries() -> Vec<Binary> {
         .collect()
 }
 
-/// Addresses of the `syscall` instructions in the named functions of `text`, by straight decoding; where nothing is named,
-/// in all of it.
-pub fn sites(binary: &Binary, text: &Text) -> Vec<u64> {
-    use iced_x86::{Code, Decoder, DecoderOptions};
-    let mut sites = Vec::new();
-    let mut collect = |address: u64, bytes: &[u8]| {
-        for instruction in Decoder::with_ip(64, bytes, address, DecoderOptions::NONE).iter() {
-            if instruction.code() == Code::Syscall {
-                sites.push(instruction.ip());
-            }
-        }
-    };
-    collect(text.address, &text.bytes);
-    let _ = binary;
-    sites.sort();
-    sites.dedup();
-    sites
+impl Binary {
+    /// The executable segment that holds `address`, and where in it.
+    pub fn locate(&self, address: u64) -> Option<(&Text, usize)> {
+        self.texts.iter().find_map(|text| {
+            let offset = address.checked_sub(text.address)? as usize;
+            (offset < text.bytes.len()).then_some((text, offset))
+        })
+    }
+}
+
+impl Text {
+    /// Addresses of the `syscall` instructions, by straight decoding.
+    pub fn sites(&self) -> Vec<u64> {
+        use iced_x86::{Code, Decoder, DecoderOptions};
+        Decoder::with_ip(64, &self.bytes, self.address, DecoderOptions::NONE)
+            .iter()
+            .filter(|instruction| instruction.code() == Code::Syscall)
+            .map(|instruction| instruction.ip())
+            .collect()
+    }
+
+    pub fn code(&self) -> outlast_rewrite::Code<'_> {
+        outlast_rewrite::Code { address: self.address, bytes: &self.bytes }
+    }
 }
