@@ -56,7 +56,7 @@ fn the_same_bytes_are_not_patched_twice() {
     areas.place(&plan).unwrap();
     assert_eq!(areas.place(&plan), Err(Refusal::Overlaps));
     let bytes = plan.overwritten();
-    assert_eq!(areas.overwritten().collect::<Vec<_>>(), [bytes.clone()]);
+    assert!(areas.overwritten().eq([bytes.clone()]));
     assert_eq!(areas.touching(bytes.end - 1..bytes.end).count(), 1);
     assert_eq!(areas.touching(bytes.end..bytes.end + 9).count(), 0);
     assert_eq!(areas.touching(0..bytes.start).count(), 0);

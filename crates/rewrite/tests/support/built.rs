@@ -1,5 +1,7 @@
 //! Code built from bytes, with one system call in it.
 
+#![allow(dead_code)]
+
 use outlast_rewrite::Code;
 
 /// Filling that long is enough for the windows in which streams of instructions begin.
