@@ -5,7 +5,7 @@
 #[path = "../tests/support/mod.rs"]
 mod support;
 
-use outlast_rewrite::{plan_batch, Refusal, WriteStrategy};
+use outlast_rewrite::{plan, BranchMap, WriteStrategy};
 use std::collections::BTreeMap;
 
 fn main() {
@@ -20,10 +20,10 @@ fn main() {
         for text in &binary.texts {
             let sites = text.sites();
             let code = text.code();
-            let mut plans = vec![Err(Refusal::NotSyscall); sites.len()];
-            plan_batch(&code, &sites, &|_| false, &mut plans);
-            for (site, plan) in sites.iter().zip(plans) {
-                let line = match plan {
+            let mut bits = vec![0; BranchMap::words(code.bytes.len())];
+            let map = BranchMap::new(code, &mut bits).unwrap();
+            for site in &sites {
+                let line = match plan(&map, *site, &|_| false) {
                     Err(refusal) => format!("refused: {refusal}"),
                     Ok(plan) => {
                         let patch = plan.link(plan.at() & !0xffff, 0).unwrap();

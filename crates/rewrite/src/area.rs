@@ -9,7 +9,7 @@ use core::ops::Range;
 /// Stubs in an area.
 pub const STUBS: usize = AREA_LEN as usize / STUB_LEN;
 
-/// Up to `N` areas of [`AREA_LEN`] bytes. All zero is a valid, empty state, so it may lie in fresh memory; about 5.4 KB an area.
+/// Up to `N` areas of [`AREA_LEN`] bytes. All zero is a valid, empty state, so it may lie in fresh memory; about 16 KB an area.
 ///
 /// Only bookkeeping: the caller maps the areas and writes the stubs.
 #[repr(C)]
@@ -27,28 +27,39 @@ struct Area {
     slots: [Slot; STUBS],
 }
 
-/// What a stub is for, in one word: `at` in the low 48 bits, the number of overwritten bytes above; 0 if free.
+/// What a stub is for.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Slot(u64);
+struct Slot {
+    /// The overwritten bytes: address in the low 48 bits, number above; 0 if the stub is free.
+    overwritten: u64,
+    /// Where the program goes on after the stub.
+    lands: [u64; 2],
+}
 
 const ADDRESS_BITS: u32 = 48;
 
 impl Slot {
-    const FREE: Slot = Slot(0);
+    const FREE: Slot = Slot { overwritten: 0, lands: [0; 2] };
 
-    fn new(range: Range<u64>) -> Slot {
-        Slot(range.start | (range.end - range.start) << ADDRESS_BITS)
+    fn new(plan: &Plan) -> Slot {
+        let range = plan.overwritten();
+        Slot { overwritten: range.start | (range.end - range.start) << ADDRESS_BITS, lands: plan.lands() }
     }
 
     fn range(self) -> Range<u64> {
-        let start = self.0 & ((1 << ADDRESS_BITS) - 1);
-        start..start + (self.0 >> ADDRESS_BITS)
+        let start = self.overwritten & ((1 << ADDRESS_BITS) - 1);
+        start..start + (self.overwritten >> ADDRESS_BITS)
     }
 
     fn touches(self, range: &Range<u64>) -> bool {
         let own = self.range();
         self != Slot::FREE && own.start < range.end && range.start < own.end
+    }
+
+    /// Whether the stub comes back to the program inside `range`, after its first byte.
+    fn lands_inside(self, range: &Range<u64>) -> bool {
+        self.lands.iter().any(|address| range.start < *address && *address < range.end)
     }
 }
 
@@ -81,18 +92,17 @@ impl<const N: usize> StubAreas<N> {
 
     /// Gives a stub to `plan` and returns its address.
     ///
-    /// Errors: [`Refusal::Overlaps`] if another patch touches the same bytes, [`Refusal::Full`] if an area within
+    /// Errors: [`Refusal::Overlaps`] if it conflicts with another patch, [`Refusal::Full`] if an area within
     /// `plan.reach()` has to be added first.
     pub fn place(&mut self, plan: &Plan) -> Result<u64, Refusal> {
-        let range = plan.overwritten();
-        if self.touching(range.clone()).next().is_some() {
+        if self.conflicts(plan.overwritten()) {
             return Err(Refusal::Overlaps);
         }
         let within = |area: &&mut Area| area.base != 0 && plan.reach().contains(area.base, AREA_LEN);
         for area in self.areas.iter_mut().filter(within) {
             let free = area.slots[..area.used].iter().position(|slot| *slot == Slot::FREE).unwrap_or(area.used);
             if free < STUBS {
-                area.slots[free] = Slot::new(range);
+                area.slots[free] = Slot::new(plan);
                 area.used = area.used.max(free + 1);
                 return Ok(area.base + (free * STUB_LEN) as u64);
             }
@@ -111,6 +121,13 @@ impl<const N: usize> StubAreas<N> {
     /// Addresses of the stubs whose patches overwrite bytes of `range`.
     pub fn touching(&self, range: Range<u64>) -> impl Iterator<Item = u64> + '_ {
         self.taken().filter(move |(_, slot)| slot.touches(&range)).map(|(stub, _)| stub)
+    }
+
+    /// Whether bytes of `range` must not be overwritten because of other patches: they touch it, or their stubs come back to the
+    /// program inside it. (A branch that was moved into a stub is not in the code any more to be found there.) To be asked
+    /// by what [`crate::plan()`] takes as `forbidden`.
+    pub fn conflicts(&self, range: Range<u64>) -> bool {
+        self.taken().any(|(_, slot)| slot.touches(&range) || slot.lands_inside(&range))
     }
 
     /// What is overwritten, patch by patch.

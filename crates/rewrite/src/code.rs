@@ -1,6 +1,7 @@
 //! A stretch of executable memory, as bytes and where it lies.
 
-/// A contiguous executable segment of the program, whole: branches from all of it are looked for.
+/// A contiguous executable and readable segment of the program, whole: branches from all of it are looked for, and the whole
+/// of it stays one segment although `mprotect` splits its mapping.
 ///
 /// The bytes must not change while they are planned with; [`crate::Overwrite::still_valid`] tells before writing whether they did.
 #[derive(Clone, Copy)]

@@ -20,7 +20,7 @@
 //!
 //! # How it is used
 //!
-//! 1. [`plan()`] or [`plan_batch`] with the whole executable segment. Refused: [`RefusedSites::insert`], and no more of it.
+//! 1. [`BranchMap::new`], once for an executable segment. [`plan()`]; if it refuses, [`RefusedSites::insert`], and no more of it.
 //! 2. [`StubAreas::place`]; on [`Refusal::Full`], map [`AREA_LEN`] bytes at [`Reach::nearest_gap`], [`StubAreas::add`], again.
 //! 3. [`Plan::link`] makes the [`Patch`]: write the stub; check [`Overwrite::still_valid`]; write as [`Overwrite::strategy`] says.
 //! 4. Threads that are to go on inside the overwritten bytes go on at [`Stub::stub_address`], at once or when they come back
@@ -52,11 +52,12 @@ mod region;
 pub mod stub;
 
 pub use area::StubAreas;
+pub use branch::BranchMap;
 pub use code::Code;
 pub use overwrite::{Overwrite, WriteStrategy};
 pub use patch::Patch;
 pub use place::{Reach, AREA_LEN};
-pub use plan::{plan, plan_batch, Plan};
+pub use plan::{plan, Plan};
 pub use refusal::{Obstacle, Refusal};
 pub use refused::RefusedSites;
 pub use region::MAX_PATCH;

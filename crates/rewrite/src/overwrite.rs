@@ -17,11 +17,11 @@ pub struct Overwrite {
 /// How to write. All but the first two are sequences that a kill can stop half-way: the store must not commit between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteStrategy {
-    /// One naturally aligned 8-byte compare-and-swap at `at`. Instruction fetch sees all of it or nothing (AMD's manual
-    /// says so, volume 2, 7.6.1; Intel's processors behave so, and other run-time systems rely on it).
+    /// One naturally aligned 8-byte compare-and-swap at `at`: instruction fetch sees all of it or nothing. Other run-time
+    /// systems rely on the same (HotSpot does, to redirect methods); `tests/concurrent.rs` hammers it.
     Swap8 { at: u64, old: u64, new: u64 },
-    /// One `cmpxchg16b` at `at`, aligned to 16. No manual promises anything for instruction fetch: given only where the
-    /// caller asked for it.
+    /// One `cmpxchg16b` at `at`, aligned to 16. Held up under the same hammer, but nobody else is known to rely on it:
+    /// given only where the caller asked for it.
     Swap16 { at: u64, old: u128, new: u128 },
     /// The three [`Overwrite::steps`] one after the other, every processor serialised after each
     /// (`membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE)`). A thread that meets the breakpoint (SIGTRAP with rip

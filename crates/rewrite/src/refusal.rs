@@ -3,7 +3,7 @@
 use core::fmt;
 
 /// What stands against rewriting the bytes on one side of a site.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Obstacle {
     /// The instruction cannot be decoded.
     Undecodable,

@@ -3,16 +3,16 @@
 #[path = "support/built.rs"]
 mod built;
 
-use built::{hex, Built};
+use built::{hex, plan_in, Built};
 use outlast_rewrite::area::STUBS;
-use outlast_rewrite::{plan, Plan, Refusal, RefusedSites, StubAreas, AREA_LEN, STUB_LEN};
+use outlast_rewrite::{Obstacle, Plan, Refusal, RefusedSites, StubAreas, AREA_LEN, STUB_LEN};
 
 const CODE: u64 = 0x5555_0000_0000;
 
 /// A site at some distance from [`CODE`].
 fn site(distance: u64) -> Plan {
     let built = Built::new(CODE + distance, &hex("b8 01 00 00 00"), &hex("48 3d 00 f0 ff ff c3"));
-    plan(&built.code(), built.site, &|_| false).unwrap()
+    plan_in(&built.code(), built.site, &|_| false).unwrap()
 }
 
 #[test]
@@ -62,6 +62,37 @@ fn the_same_bytes_are_not_patched_twice() {
     assert_eq!(areas.touching(0..bytes.start).count(), 0);
 }
 
+/// The stub of a call that was patched by what lies before it comes back right behind the call.
+#[test]
+fn bytes_that_a_stub_comes_back_to_are_not_overwritten() {
+    let mut areas = Box::new(StubAreas::<1>::new());
+    areas.add(CODE + 0x100_0000);
+    // The same site before and after a branch to it appeared: planned by what lies before it, then by what follows.
+    let built = Built::new(CODE, &hex("b8 01 00 00 00"), &hex("48 3d 00 f0 ff ff c3"));
+    let before = plan_in(&built.code(), built.site, &|_| false).unwrap();
+    let looping = Built::new(CODE, &hex("b8 01 00 00 00"), &hex("48 3d 00 f0 ff ff 75 f6 c3"));
+    let after = plan_in(&looping.code(), looping.site, &|_| false).unwrap();
+    assert_eq!((before.overwritten().end, after.at()), (built.site, built.site));
+    areas.place(&before).unwrap();
+    assert_eq!(areas.place(&after), Err(Refusal::Overlaps));
+    // With the areas asked beforehand, nothing is left to plan.
+    let refused = plan_in(&looping.code(), looping.site, &|range| areas.conflicts(range)).unwrap_err();
+    assert_eq!(refused, Refusal::NoRoom { before: Obstacle::Forbidden, after: Obstacle::Forbidden });
+}
+
+/// Once a branch is moved into a stub, it is not found in the code; where it leads must still not be overwritten.
+#[test]
+fn bytes_that_a_moved_branch_leads_to_are_not_overwritten() {
+    let mut areas = Box::new(StubAreas::<1>::new());
+    areas.add(CODE + 0x100_0000);
+    // test %eax,%eax; js +0x20
+    let built = Built::new(CODE, &hex("e8 00 00 00 00 31 c0"), &hex("85 c0 78 20 c3"));
+    let target = built.site + 6 + 0x20;
+    areas.place(&plan_in(&built.code(), built.site, &|_| false).unwrap()).unwrap();
+    assert!(areas.conflicts(target - 1..target + 4) && areas.conflicts(target - 4..target + 1));
+    assert!(!areas.conflicts(target..target + 5) && !areas.conflicts(target - 5..target));
+}
+
 /// `dlclose`: the stubs of the library are free again, those of others stay.
 #[test]
 fn unmapped_code_gives_its_stubs_back() {
@@ -100,7 +131,7 @@ fn the_nearest_gap_is_found() {
     assert!(site(0).link(place + AREA_LEN - STUB_LEN as u64, 0).is_ok());
     // Page 0 and what lies next to it are never used.
     let low = Built::new(0x40_0000, &hex("b8 01 00 00 00"), &hex("c3"));
-    let reach = plan(&low.code(), low.site, &|_| false).unwrap().reach();
+    let reach = plan_in(&low.code(), low.site, &|_| false).unwrap().reach();
     assert_eq!(reach.nearest_gap(low.site, [(0x11000, 0x1_0000_0000)].into_iter()), None);
     assert!(reach.start >= 0x1_0000);
 }

@@ -1,10 +1,17 @@
 //! The search for branches into overwritten bytes, against a plain one; and plans over random bytes.
 
-use outlast_rewrite::branch::Targets;
-use outlast_rewrite::{plan_batch, Code, Refusal, Stub};
+use outlast_rewrite::{plan, BranchMap, Code, Stub};
 use proptest::prelude::*;
 
-/// Long branches, byte by byte; short ones where no filter could have excluded them (`exact` false: none at all).
+/// Whether a branch may lead into a range of offsets.
+fn leads_into(bytes: &[u8], first: usize, last: usize) -> bool {
+    // What was in the memory before must not matter.
+    let mut bits = vec![u64::MAX; BranchMap::words(bytes.len())];
+    let code = Code { address: 0x1_0000, bytes };
+    BranchMap::new(code, &mut bits).unwrap().leads_into(first, last)
+}
+
+/// The same for long branches, byte by byte.
 fn plain(code: &[u8], first: usize, last: usize) -> bool {
     (0..code.len().saturating_sub(4)).any(|at| {
         let opcode =
@@ -24,27 +31,22 @@ fn long_branches() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 5_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn finds_the_long_branches_that_a_plain_search_finds(
         code in long_branches(),
         ranges in prop::collection::vec((0usize..300, 0usize..16), 1..8),
     ) {
-        let mut targets = Targets::<8>::default();
-        for (first, len) in &ranges {
-            targets.watch(*first, first + len).unwrap();
-        }
-        targets.scan(&code);
-        for (number, (first, len)) in ranges.iter().enumerate() {
-            prop_assert_eq!(targets.hit(number), plain(&code, *first, first + len));
+        for (first, len) in ranges {
+            let last = (first + len).min(code.len().saturating_sub(1));
+            prop_assert_eq!(leads_into(&code, first, last), plain(&code, first, last));
         }
     }
-
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 3_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Whatever the bytes are: no panic, and a plan keeps its promises.
     #[test]
@@ -65,11 +67,10 @@ proptest! {
         }
         let sites = addresses;
         let code = Code { address, bytes: &bytes };
-        let mut plans = vec![Err(Refusal::Full); sites.len()];
-        plan_batch(&code, &sites, &|_| false, &mut plans);
-        for (site, plan) in sites.iter().zip(&plans) {
-            prop_assert!(plan.is_ok() || plan.unwrap_err() != Refusal::Full);
-            let Ok(plan) = plan else { continue };
+        let mut bits = vec![0; BranchMap::words(bytes.len())];
+        let map = BranchMap::new(code, &mut bits).unwrap();
+        for site in &sites {
+            let Ok(plan) = plan(&map, *site, &|_| false) else { continue };
             prop_assert_eq!(plan.site(), *site);
             let range = plan.overwritten();
             prop_assert!(range.end - range.start >= 5 && range.end - range.start <= 16);
@@ -116,10 +117,7 @@ fn finds_short_branches() {
                 (target + 1, target + 4, false),
                 (target - 4, target - 1, false),
             ] {
-                let mut targets = Targets::<1>::default();
-                targets.watch(first, last).unwrap();
-                targets.scan(&code);
-                assert_eq!(targets.hit(0), found, "{opcode:x} {displacement}");
+                assert_eq!(leads_into(&code, first, last), found, "{opcode:x} {displacement}");
             }
         }
     }
@@ -131,12 +129,10 @@ fn immediates_are_no_branches() {
     let mut code = vec![0x90u8; 800];
     // mov $0x0075,%eax … its 75 00 read as `jne` leads right behind itself.
     code[400..405].copy_from_slice(&[0xb8, 0x75, 0x00, 0, 0]);
-    let mut targets = Targets::<2>::default();
-    targets.watch(403, 403).unwrap();
-    targets.watch(410, 410).unwrap();
-    targets.scan(&code);
-    assert!(!targets.hit(0) && !targets.hit(1));
-    assert_eq!(targets.watch(1, 2), None);
+    assert!(!leads_into(&code, 403, 403));
+    // As the instruction that it seems to be, it is one.
+    code[400] = 0x90;
+    assert!(leads_into(&code, 403, 403));
 }
 
 /// The first and the last bytes of a segment are searched, too.
@@ -147,10 +143,18 @@ fn searches_to_the_very_ends() {
             let mut code = vec![0u8; len];
             code[at] = 0xe9;
             code[at + 1..at + 5].copy_from_slice(&(2 - (at as i32 + 5)).to_le_bytes());
-            let mut targets = Targets::<1>::default();
-            targets.watch(2, 2).unwrap();
-            targets.scan(&code);
-            assert!(targets.hit(0), "{at} of {len}");
+            assert!(leads_into(&code, 2, 2), "{at} of {len}");
         }
     }
+}
+
+/// Too little memory is an answer, not a panic; a map made before serves again.
+#[test]
+fn memory_of_a_map() {
+    let code = Code { address: 0x1_0000, bytes: &[0xe8, 0, 0, 0, 0, 0x90, 0x90] };
+    assert!(BranchMap::new(code, &mut []).is_none() && BranchMap::again(code, &[]).is_none());
+    let mut bits = [0; 1];
+    assert!(BranchMap::new(code, &mut bits).unwrap().leads_into(5, 5));
+    let again = BranchMap::again(code, &bits).unwrap();
+    assert!(again.leads_into(0, 6) && !again.leads_into(6, 6) && !again.leads_into(6, 500));
 }

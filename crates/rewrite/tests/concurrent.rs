@@ -5,9 +5,9 @@ mod built;
 #[path = "support/machine.rs"]
 mod machine;
 
-use built::{hex, Built};
+use built::{hex, plan_in, Built};
 use machine::Memory;
-use outlast_rewrite::{plan, Code, Overwrite, WriteStrategy};
+use outlast_rewrite::{Code, Overwrite, WriteStrategy};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Sends a thread that met a breakpoint back to it.
@@ -72,7 +72,8 @@ unsafe fn swap16(at: u64, old: u128, new: u128) -> u128 {
     u128::from(low) | u128::from(high) << 64
 }
 
-/// Two threads call a function without pause while it is patched and put back again and again.
+/// Two threads call a function without pause while it is patched and put back again and again: so many rounds, and until
+/// the patch (and its breakpoint) was met.
 fn survives(shift: usize, wide: bool, rounds: u32) -> WriteStrategy {
     let memory = Memory::new(1 << 17);
     let before = [vec![0x90; shift], hex("b8 27 00 00 00")].concat();
@@ -80,7 +81,8 @@ fn survives(shift: usize, wide: bool, rounds: u32) -> WriteStrategy {
     // SAFETY: fresh memory.
     unsafe { machine::write(memory.address, &built.bytes) };
     let code = Code { address: memory.address, bytes: memory.bytes() };
-    let patch = plan(&code, built.site, &|_| false).unwrap().link(memory.address + (1 << 16), machine::gate()).unwrap();
+    let patch =
+        plan_in(&code, built.site, &|_| false).unwrap().link(memory.address + (1 << 16), machine::gate()).unwrap();
     // SAFETY: nothing leads to the stub yet.
     unsafe { machine::write(patch.stub_address, &patch.stub) };
     let strategy = patch.overwrite().strategy(&code, wide);
@@ -88,7 +90,7 @@ fn survives(shift: usize, wide: bool, rounds: u32) -> WriteStrategy {
     let function: extern "C" fn() -> i64 = unsafe { std::mem::transmute(patch.at()) };
     let pid = i64::from(std::process::id());
     let done = AtomicBool::new(false);
-    let before = machine::calls();
+    let (calls, traps) = (machine::calls(), TRAPS.load(Ordering::Relaxed));
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
@@ -97,7 +99,12 @@ fn survives(shift: usize, wide: bool, rounds: u32) -> WriteStrategy {
                 }
             });
         }
-        for round in 0..rounds {
+        let met = || {
+            machine::calls() > calls && (strategy != WriteStrategy::Breakpoint || TRAPS.load(Ordering::Relaxed) > traps)
+        };
+        let mut round = 0;
+        while round < rounds || !met() {
+            round += 1;
             // SAFETY: the memory is writable; what executes it meanwhile is what is tested.
             unsafe {
                 write(patch.overwrite(), &code, wide);
@@ -109,7 +116,6 @@ fn survives(shift: usize, wide: bool, rounds: u32) -> WriteStrategy {
         }
         done.store(true, Ordering::Relaxed);
     });
-    assert!(machine::calls() > before, "the patch was never executed");
     strategy
 }
 
@@ -121,11 +127,9 @@ fn running_threads_see_the_old_code_or_the_new() {
     // SAFETY: the handler is async-signal-safe.
     assert_eq!(unsafe { libc::sigaction(libc::SIGTRAP, &action, std::ptr::null_mut()) }, 0);
     membarrier(REGISTER_SYNC_CORE);
-    assert!(matches!(survives(0, false, 100_000), WriteStrategy::Swap8 { .. }));
-    assert!(matches!(survives(5, true, 100_000), WriteStrategy::Swap16 { .. }));
-    assert_eq!(survives(13, true, 20_000), WriteStrategy::Breakpoint);
-    assert_eq!(survives(5, false, 20_000), WriteStrategy::Breakpoint);
-    let traps = TRAPS.load(Ordering::Relaxed);
-    println!("{traps} breakpoints met");
-    assert!(traps > 0);
+    assert!(matches!(survives(0, false, 30_000), WriteStrategy::Swap8 { .. }));
+    assert!(matches!(survives(5, true, 30_000), WriteStrategy::Swap16 { .. }));
+    assert_eq!(survives(13, true, 5_000), WriteStrategy::Breakpoint);
+    assert_eq!(survives(5, false, 5_000), WriteStrategy::Breakpoint);
+    println!("{} calls, {} breakpoints met", machine::calls(), TRAPS.load(Ordering::Relaxed));
 }

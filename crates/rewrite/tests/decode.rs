@@ -136,7 +136,7 @@ fn agrees_on_every_opcode() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 50_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn agrees_on_random_bytes(bytes in prop::collection::vec(any::<u8>(), 0..20)) {

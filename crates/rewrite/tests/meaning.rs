@@ -3,8 +3,8 @@
 mod support;
 
 use iced_x86::{ConditionCode, Decoder, DecoderOptions, FlowControl, Instruction, OpKind};
-use outlast_rewrite::{plan_batch, Patch, Plan, Refusal, Stub};
-use support::{Binary, Text};
+use outlast_rewrite::{plan, BranchMap, Patch, Plan, Refusal, Stub};
+use support::Text;
 
 const GATE: u64 = 0x2000_0000_1000;
 
@@ -95,10 +95,9 @@ fn check(text: &Text, plan: &Plan, patch: &Patch) {
 }
 
 fn plans(text: &Text) -> Vec<(u64, Result<Plan, Refusal>)> {
-    let sites = text.sites();
-    let mut plans = vec![Err(Refusal::NotSyscall); sites.len()];
-    plan_batch(&text.code(), &sites, &|_| false, &mut plans);
-    sites.into_iter().zip(plans).collect()
+    let mut bits = vec![0; BranchMap::words(text.bytes.len())];
+    let map = BranchMap::new(text.code(), &mut bits).unwrap();
+    text.sites().into_iter().map(|site| (site, plan(&map, site, &|_| false))).collect()
 }
 
 #[test]
@@ -167,16 +166,4 @@ fn hot_sites_of_the_c_library_can_be_rewritten() {
     }
     println!("{planned} of {sites} sites, {named} of them hot");
     assert!(planned * 100 >= sites * 95 && named >= 30);
-}
-
-/// What a batch says is what each site would be told alone.
-#[test]
-fn a_batch_plans_as_single_sites_do() {
-    let binary: Binary = support::binaries().into_iter().nth(1).unwrap();
-    for text in &binary.texts {
-        for (site, plan) in plans(text) {
-            let alone = outlast_rewrite::plan(&text.code(), site, &|_| false);
-            assert_eq!(alone.map(|plan| plan.overwritten()), plan.map(|plan| plan.overwritten()));
-        }
-    }
 }

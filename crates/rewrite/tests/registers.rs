@@ -6,9 +6,9 @@ mod built;
 mod machine;
 mod support;
 
-use built::{hex, Built};
+use built::{hex, plan_in, Built};
 use machine::{Memory, State};
-use outlast_rewrite::{plan, Code, Patch};
+use outlast_rewrite::{Code, Patch};
 use std::sync::Mutex;
 
 /// `machine::run` is for one thread at a time.
@@ -19,7 +19,7 @@ const ROOM: usize = 1 << 16;
 
 /// Plans and links the only site of `code`.
 fn patch(code: &Code, site: u64, memory: &Memory) -> Patch {
-    let plan = plan(code, site, &|_| false).unwrap();
+    let plan = plan_in(code, site, &|_| false).unwrap();
     plan.link(memory.address + ROOM as u64, machine::gate()).unwrap()
 }
 

@@ -3,8 +3,8 @@
 #[path = "support/built.rs"]
 mod built;
 
-use built::{hex, Built};
-use outlast_rewrite::{plan, Obstacle, Patch, Plan, Refusal, Stub, WriteStrategy};
+use built::{hex, plan_in, Built};
+use outlast_rewrite::{Obstacle, Patch, Plan, Refusal, Stub, WriteStrategy};
 
 const CODE: u64 = 0x5555_0040_0000;
 const STUB: u64 = CODE + 0x1_0000;
@@ -12,7 +12,7 @@ const GATE: u64 = 0x2000_0000_1000;
 
 fn planned(before: &str, after: &str) -> Result<(Plan, Built), Refusal> {
     let built = Built::new(CODE, &hex(before), &hex(after));
-    plan(&built.code(), built.site, &|_| false).map(|plan| (plan, built))
+    plan_in(&built.code(), built.site, &|_| false).map(|plan| (plan, built))
 }
 
 fn linked(before: &str, after: &str) -> (Patch, Built) {
@@ -230,7 +230,8 @@ fn a_loop_around_the_call_prefers_what_follows() {
 fn forbidden_ranges_are_not_touched() {
     let built = Built::new(CODE, &hex("b8 01 00 00 00"), &hex("48 3d 00 f0 ff ff c3"));
     let site = built.site;
-    let with = |start: u64, end: u64| plan(&built.code(), site, &move |range| range.start < end && start < range.end);
+    let with =
+        |start: u64, end: u64| plan_in(&built.code(), site, &move |range| range.start < end && start < range.end);
     assert_eq!(with(site + 1, site + 2).err(), Some(Refusal::Forbidden));
     assert_eq!(with(site - 1, site).unwrap().at(), site);
     assert_eq!(with(site + 4, site + 5).unwrap().at(), site - 5);
@@ -242,7 +243,7 @@ fn forbidden_ranges_are_not_touched() {
 fn not_a_site() {
     let built = Built::new(CODE, &hex("b8 01 00 00 00"), &hex("c3"));
     for site in [built.site - 1, built.site + 1, 0, u64::MAX, CODE + built.bytes.len() as u64 - 1] {
-        assert_eq!(plan(&built.code(), site, &|_| false).err(), Some(Refusal::NotSyscall));
+        assert_eq!(plan_in(&built.code(), site, &|_| false).err(), Some(Refusal::NotSyscall));
     }
 }
 
@@ -301,7 +302,7 @@ fn strategies() {
     for shift in 0..16 {
         let number = hex("b8 01 00 00 00");
         let built = Built::new(CODE, &[vec![0x90; shift], number].concat(), &hex("48 3d 00 f0 ff ff c3"));
-        let patch = plan(&built.code(), built.site, &|_| false).unwrap().link(STUB, GATE).unwrap();
+        let patch = plan_in(&built.code(), built.site, &|_| false).unwrap().link(STUB, GATE).unwrap();
         let (code, overwrite) = (built.code(), patch.overwrite());
         let first = patch.at() % 16;
         match overwrite.strategy(&code, true) {

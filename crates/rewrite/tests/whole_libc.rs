@@ -6,7 +6,7 @@
 mod machine;
 mod support;
 
-use outlast_rewrite::{plan_batch, Code, Patch, Refusal, StubAreas, WriteStrategy, AREA_LEN};
+use outlast_rewrite::{plan, BranchMap, Code, Patch, Refusal, StubAreas, WriteStrategy, AREA_LEN};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::fd::AsRawFd;
 
@@ -71,7 +71,7 @@ fn work() -> Vec<String> {
     std::fs::remove_file(&path).unwrap();
     seen.push(format!("{:?}", std::fs::File::open(&path).unwrap_err().raw_os_error()));
 
-    let (mut reader, mut writer) = std::io::pipe().unwrap();
+    let (mut reader, mut writer) = std::os::unix::net::UnixStream::pair().unwrap();
     let pinger = std::thread::spawn(move || (0..500u32).for_each(|n| writer.write_all(&n.to_le_bytes()).unwrap()));
     let mut bytes = Vec::new();
     reader.read_to_end(&mut bytes).unwrap();
@@ -143,24 +143,22 @@ fn main() {
         let code = Code { address: mapping.start, bytes };
         originals.push((code, bytes.to_vec()));
         let sites = sites(mapping, &code);
-        let mut plans = vec![Err(Refusal::NotSyscall); sites.len()];
-        plan_batch(&code, &sites, &|_| false, &mut plans);
-        for plan in plans.iter().flatten() {
-            let stub = match areas.place(plan) {
+        let mut bits = vec![0; BranchMap::words(bytes.len())];
+        let map = BranchMap::new(code, &mut bits).unwrap();
+        for site in &sites {
+            let Ok(plan) = plan(&map, *site, &|range| areas.conflicts(range)) else { continue };
+            let stub = match areas.place(&plan) {
                 Err(Refusal::Full) => {
                     let mapped = mappings();
                     let gaps = mapped.iter().map(|mapping| (mapping.start, mapping.end));
                     let gap = plan.reach().nearest_gap(plan.at(), gaps).unwrap();
                     let memory = machine::Memory::at(gap, AREA_LEN as usize);
                     assert!(areas.add(memory.address));
-                    areas.place(plan)
+                    areas.place(&plan)
                 }
                 other => other,
             };
-            match stub {
-                Ok(stub) => patches.push(plan.link(stub, machine::gate()).unwrap()),
-                Err(refusal) => assert_eq!(refusal, Refusal::Overlaps),
-            }
+            patches.push(plan.link(stub.unwrap(), machine::gate()).unwrap());
         }
         assert!(patches.len() * 100 >= sites.len() * 90);
     }

@@ -2,7 +2,8 @@
 
 #![allow(dead_code)]
 
-use outlast_rewrite::Code;
+use outlast_rewrite::{plan, BranchMap, Code, Plan, Refusal};
+use std::ops::Range;
 
 /// Filling that long is enough for the windows in which streams of instructions begin.
 pub const FILLING: usize = 256;
@@ -34,4 +35,10 @@ impl Built {
 /// Bytes from their usual notation.
 pub fn hex(text: &str) -> Vec<u8> {
     text.split_ascii_whitespace().map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect()
+}
+
+/// Plans one site, with a map of its own.
+pub fn plan_in(code: &Code, site: u64, forbidden: &dyn Fn(Range<u64>) -> bool) -> Result<Plan, Refusal> {
+    let mut bits = vec![0; BranchMap::words(code.bytes.len())];
+    plan(&BranchMap::new(*code, &mut bits).unwrap(), site, forbidden)
 }
