@@ -78,7 +78,9 @@ impl<const N: usize> StubAreas<N> {
     pub fn add(&mut self, base: u64) -> bool {
         match self.areas.iter_mut().find(|area| area.base == 0) {
             Some(area) => {
-                *area = Area { base, used: 0, slots: [Slot::FREE; STUBS] };
+                // Slots that were never used are never looked at: nothing to clear.
+                area.base = base;
+                area.used = 0;
                 true
             }
             None => false,

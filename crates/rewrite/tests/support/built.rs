@@ -2,7 +2,7 @@
 
 #![allow(dead_code)]
 
-use outlast_rewrite::{plan, BranchMap, Code, Plan, Refusal};
+use outlast_rewrite::{plan, BranchMap, Code, Patch, Plan, Refusal};
 use std::ops::Range;
 
 /// Filling that long is enough for the windows in which streams of instructions begin.
@@ -41,4 +41,24 @@ pub fn hex(text: &str) -> Vec<u8> {
 pub fn plan_in(code: &Code, site: u64, forbidden: &dyn Fn(Range<u64>) -> bool) -> Result<Plan, Refusal> {
     let mut bits = vec![0; BranchMap::words(code.bytes.len())];
     plan(&BranchMap::new(*code, &mut bits).unwrap(), site, forbidden)
+}
+
+/// Where code, stubs and the gate lie if they are not executed.
+pub const CODE: u64 = 0x5555_0040_0000;
+pub const STUB: u64 = CODE + 0x1_0000;
+pub const GATE: u64 = 0x2000_0000_1000;
+
+/// No room before the call: a call, then two bytes.
+pub const TIGHT: &str = "e8 00 00 00 00 31 c0";
+
+/// A plan for the call between `before` and `after`.
+pub fn planned(before: &str, after: &str) -> Result<(Plan, Built), Refusal> {
+    let built = Built::new(CODE, &hex(before), &hex(after));
+    plan_in(&built.code(), built.site, &|_| false).map(|plan| (plan, built))
+}
+
+/// Its patch, with the stub at [`STUB`].
+pub fn linked(before: &str, after: &str) -> (Patch, Built) {
+    let (plan, built) = planned(before, after).unwrap();
+    (plan.link(STUB, GATE).unwrap(), built)
 }
