@@ -19,12 +19,16 @@ const TRIES: u32 = 100;
 impl Supervisor {
     /// Resumes the program from its store alone; `Some` if that is not possible.
     pub(crate) fn cold_resume(&mut self, cause: &str, died: u64) -> Option<End> {
-        let seq = self.generation.control().last_seq.load(Acquire);
-        match self.begin_again(mode::RESUME) {
+        let control = self.generation.control();
+        let (seq, phase) = (control.last_seq.load(Acquire), control.phase.load(Acquire));
+        let permitted = self.meta.credentials.permits_resume();
+        match permitted.and_then(|()| self.begin_again(mode::RESUME)) {
             Ok(()) => {
                 let cause = cause.to_string();
-                self.generation.control().t_death.store(died, Release);
-                self.recovering = Some(Recovering { kind: Kind::Resumed, rung: 3, cause, died, seq, restored: 0 });
+                let control = self.generation.control();
+                control.t_death.store(died, Release);
+                let restored = control.restored.load(Acquire);
+                self.recovering = Some(Recovering { kind: Kind::Resumed, rung: 3, cause, died, seq, phase, restored });
                 None
             }
             Err(e) => Some(self.give_up(&format!("{cause}, and {e}"), End::Killed(libc::SIGKILL))),

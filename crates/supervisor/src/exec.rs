@@ -207,7 +207,7 @@ impl Supervisor {
         let number = self.generation.number;
         let promoted = self.stores.promote(number);
         let renamed = self.folder.rename(&file_name("session", number), "session");
-        if let Err(e) = promoted.and(renamed).and_then(|()| self.meta.write(&self.folder)) {
+        if let Err(e) = promoted.and(renamed).and_then(|()| self.meta.write(&self.folder, &self.stores)) {
             self.log.add(&Entry::new(Kind::Degradation).cause(e.to_string()).pid(self.pid));
         }
     }

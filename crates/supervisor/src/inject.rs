@@ -5,7 +5,7 @@ use crate::channel;
 use crate::engine::Engine;
 use crate::options::Options;
 use crate::processes::{descriptor_limit, descriptor_of, has_descriptor};
-use crate::remote::{Batch, Entered, Remote};
+use crate::remote::{Batch, Remote};
 use crate::session::Session;
 use crate::trace::Fault;
 use displaydoc::Display;
@@ -52,9 +52,15 @@ impl From<Fault> for Failure {
 /// made. On [`Failure::Refused`] the process is as the kernel made it and runs unprotected, except one that should have
 /// become another ([`mode::RESUME`]): that one stays stopped.
 pub fn inject(pid: pid_t, inherited: Option<i32>, what: &Injection<'_>) -> Result<(), Failure> {
-    let mut remote = match Remote::enter(pid)? {
-        Entered::Remote(remote) => remote,
-        Entered::Foreign => return Err(Failure::Refused(Degradation::ForeignAbi, "run 64-bit code", Errno::NOEXEC)),
+    enter_and_place(pid, inherited, what).map_err(|failure| match failure {
+        Failure::Fault(fault) => Failure::Fault(fault.explained(pid)),
+        refused => refused,
+    })
+}
+
+fn enter_and_place(pid: pid_t, inherited: Option<i32>, what: &Injection<'_>) -> Result<(), Failure> {
+    let Some(mut remote) = Remote::enter(pid)? else {
+        return Err(Failure::Refused(Degradation::ForeignAbi, "run 64-bit code", Errno::NOEXEC));
     };
     let regs = *remote.registers();
     match place(&mut remote, pid, inherited, what) {

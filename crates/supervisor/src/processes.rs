@@ -128,3 +128,8 @@ pub fn image_of(pid: pid_t) -> Option<Image> {
     let argv = line.strip_suffix(b"\0").unwrap_or(&line).split(|byte| *byte == 0);
     Some(Image { exe, argv: argv.map(|arg| OsString::from_vec(arg.to_vec())).collect() })
 }
+
+/// Whether the process exists and has not ended.
+pub fn is_running(pid: pid_t) -> bool {
+    stat_field(pid, 3).is_some_and(|state| state != "Z" && state != "X")
+}

@@ -65,20 +65,13 @@ pub struct Remote {
 /// Selector of 64-bit user code.
 const USER_CS: u64 = 0x33;
 
-/// What was found at an exec stop.
-pub enum Entered {
-    Remote(Remote),
-    /// 32-bit code: the process was let go.
-    Foreign,
-}
-
 impl Remote {
-    /// Takes over a process at an exec stop.
-    pub fn enter(pid: pid_t) -> Result<Entered, Fault> {
+    /// Takes over a process at an exec stop; `None` if it runs 32-bit code: then it was let go.
+    pub fn enter(pid: pid_t) -> Result<Option<Self>, Fault> {
         let regs = trace::registers(pid).map_err(|e| Fault::Kernel("read its registers", e))?;
         if regs.cs != USER_CS {
             trace::detach(pid, 0).map_err(|e| Fault::Kernel("detach", e))?;
-            return Ok(Entered::Foreign);
+            return Ok(None);
         }
         let mask = trace::signal_mask(pid).map_err(|e| Fault::Kernel("read its signal mask", e))?;
         let scratch = (regs.rsp - 256 - SCRATCH as u64) & !63;
@@ -91,7 +84,7 @@ impl Remote {
             remote.restore_text()?;
             return Err(Fault::Kernel("write to its text", e));
         }
-        Ok(Entered::Remote(remote))
+        Ok(Some(remote))
     }
 
     /// Registers at the stop.

@@ -20,6 +20,8 @@ pub struct Recovering {
     /// Monotonic nanoseconds.
     pub died: u64,
     pub seq: u64,
+    /// One of [`outlast_image::event::phase`].
+    pub phase: u32,
     /// Restores done before it.
     pub restored: u32,
 }
@@ -31,7 +33,7 @@ const PID_PAUSE: Duration = Duration::from_millis(1);
 /// How long an anchor that lives may take to answer before it counts as dead.
 const ANCHOR_PATIENCE: Duration = Duration::from_secs(5);
 /// How often it is looked after meanwhile.
-const ANCHOR_CHECK: Duration = Duration::from_millis(5);
+const ANCHOR_CHECK: Duration = Duration::from_millis(1);
 
 /// What an anchor answered.
 enum Answer {
@@ -55,7 +57,7 @@ impl Supervisor {
         let Some(pid) = born else { return self.cold_resume(&cause, died) };
         self.pid = pid;
         self.generation.control().program_pid.store(pid, Release);
-        self.recovering = Some(Recovering { kind: Kind::Recovered, rung: 2, cause, died, seq, restored });
+        self.recovering = Some(Recovering { kind: Kind::Recovered, rung: 2, cause, died, seq, phase, restored });
         None
     }
 
@@ -124,7 +126,15 @@ impl Supervisor {
         };
         let entry = Entry::at(clock::time_of_day(resumed), recovering.kind);
         let took = Duration::from_nanos(resumed - recovering.died);
-        self.log.add(&entry.cause(recovering.cause).rung(recovering.rung).took(took).seq(recovering.seq).pid(self.pid));
+        self.log.add(
+            &entry
+                .cause(recovering.cause)
+                .rung(recovering.rung)
+                .took(took)
+                .phase(recovering.phase)
+                .seq(recovering.seq)
+                .pid(self.pid),
+        );
     }
 
     /// Has the program make itself a new anchor.
