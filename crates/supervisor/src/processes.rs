@@ -20,9 +20,10 @@ pub fn open(pid: pid_t) -> Result<OwnedFd, Errno> {
     pidfd_open(Pid::from_raw(pid).ok_or(Errno::SRCH)?, PidfdFlags::empty())
 }
 
-/// Whether the process uses this descriptor number.
-pub fn has_descriptor(pid: pid_t, fd: i32) -> bool {
-    rustix::fs::readlink(format!("/proc/{pid}/fd/{fd}"), []).is_ok()
+/// The descriptor numbers that the process uses.
+pub fn descriptors(pid: pid_t) -> Vec<i32> {
+    let entries = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
 /// One more than the highest descriptor number the process may use.

@@ -119,11 +119,16 @@ impl Remote {
         Ok(batch.calls.iter().position(|call| (-4095..0).contains(&call.result)))
     }
 
-    /// Removes every trace of the table and lets the process go on at `rip`, untraced.
-    pub fn leave(mut self, rip: u64) -> Result<(), Fault> {
+    /// The signals that the process had blocked at the stop.
+    pub fn signal_mask(&self) -> u64 {
+        self.mask
+    }
+
+    /// Removes every trace of the table and lets the process go on at `rip` with these signals blocked, untraced.
+    pub fn leave(mut self, rip: u64, mask: u64) -> Result<(), Fault> {
         write_memory(self.pid, self.scratch, &[0; SCRATCH]).map_err(|e| Fault::Kernel("clear below its stack", e))?;
         self.restore_text()?;
-        trace::set_signal_mask(self.pid, self.mask).map_err(|e| Fault::Kernel("set its signal mask", e))?;
+        trace::set_signal_mask(self.pid, mask).map_err(|e| Fault::Kernel("set its signal mask", e))?;
         let regs = user_regs_struct { rip, orig_rax: u64::MAX, ..self.regs };
         trace::set_registers(self.pid, &regs).map_err(|e| Fault::Kernel("set its registers", e))?;
         for signal in std::mem::take(&mut self.deferred) {

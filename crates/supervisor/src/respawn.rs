@@ -1,11 +1,12 @@
 //! Rung 2: a new process from the anchor, with the old descriptors, connections and process id.
 
 use crate::end::End;
+use crate::exec::Handover;
 use crate::log::{Entry, Kind};
 use crate::supervisor::Supervisor;
 use crate::{clock, futex, names, processes};
 use libc::pid_t;
-use outlast_image::control::{anchor_command, request, Control};
+use outlast_image::control::{anchor_command, request, state, Control};
 use outlast_image::degradation::Degradation;
 use rustix::io::Errno;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
@@ -124,6 +125,7 @@ impl Supervisor {
             t if t > recovering.died => t,
             _ => clock::monotonic(),
         };
+        self.repeat_requests();
         let entry = Entry::at(clock::time_of_day(resumed), recovering.kind);
         let took = Duration::from_nanos(resumed - recovering.died);
         self.log.add(
@@ -137,12 +139,22 @@ impl Supervisor {
         );
     }
 
-    /// Has the program make itself a new anchor.
+    /// Has the program make itself a new anchor, as soon as it can hear the request.
     pub(crate) fn ask_for_anchor(&mut self) {
         let control: &Control = self.generation.control();
         control.request.fetch_or(request::ANCHOR, AcqRel);
         futex::wake(&control.request);
-        self.pass_the_gate();
+        let hears = control.state.load(Acquire) == state::PROTECTED && self.recovering.is_none();
+        if hears && matches!(self.handover, Handover::None) {
+            self.pass_the_gate();
+        }
+    }
+
+    /// Asks again for what could not be heard while the program was restored.
+    fn repeat_requests(&self) {
+        if self.generation.control().request.load(Acquire) != 0 {
+            self.pass_the_gate();
+        }
     }
 
     /// Reports a new anchor, and watches it.

@@ -102,7 +102,16 @@ impl Supervisor {
         self.on_credential_request();
         self.on_restored();
         self.on_anchor_served();
+        self.on_suspended();
         self.drain_events();
+    }
+
+    /// A program that runs without protection needs no anchor.
+    fn on_suspended(&mut self) {
+        if self.anchor > 0 && self.generation.control().state.load(Acquire) == state::SUSPENDED {
+            self.anchor = 0;
+            self.dismiss_anchors();
+        }
     }
 
     /// Copies the engine's events to the log.
