@@ -1,11 +1,12 @@
 //! Commands and their options.
 
+use crate::{commit, completions, log, manual, ps, resume, rm, run, stop, supervise};
 use clap::{Parser, Subcommand};
 use outlast_supervisor::Error;
 
 /// Your program outlasts its own crashes and kill -9.
 #[derive(Parser)]
-#[command(name = "outlast", version, arg_required_else_help = true)]
+#[command(name = "outlast", version, arg_required_else_help = true, max_term_width = 100)]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -13,24 +14,47 @@ pub struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    Run(crate::run::Run),
+    Run(run::Run),
+    Ps(ps::Ps),
+    Log(log::Log),
+    Resume(resume::Resume),
+    Commit(commit::Commit),
+    Stop(stop::Stop),
+    Rm(rm::Rm),
+    Completions(completions::Completions),
+    #[command(hide = true)]
+    Manual(manual::Manual),
+    #[command(name = outlast_supervisor::adopt::COMMAND, hide = true)]
+    Supervise(supervise::Supervise),
 }
 
 impl Cli {
+    /// Does what was asked; returns the exit status.
     pub fn execute(self) -> Result<i32, Error> {
         match self.command {
-            Command::Run(run) => run.execute(),
+            Command::Run(command) => command.execute(),
+            Command::Ps(command) => command.execute(),
+            Command::Log(command) => command.execute(),
+            Command::Resume(command) => command.execute(),
+            Command::Commit(command) => command.execute(),
+            Command::Stop(command) => command.execute(),
+            Command::Rm(command) => command.execute(),
+            Command::Completions(command) => command.execute(),
+            Command::Manual(command) => command.execute(),
+            Command::Supervise(command) => command.execute(),
         }
     }
 }
 
-/// Says what is wrong with the command line: one line; help as it is.
+/// Says what is wrong with a command line in one line, or prints the help that was asked for.
 pub fn usage(e: &clap::Error) -> Result<i32, Error> {
-    if e.use_stderr() {
-        let text = e.to_string();
-        eprintln!("outlast: {}", text.lines().next().unwrap_or_default().trim_start_matches("error: "));
-        return Ok(2);
+    if !e.use_stderr() {
+        return e.print().map(|()| 0).map_err(Error::Output);
     }
-    print!("{e}");
-    Ok(0)
+    let text = e.to_string();
+    let mut lines = text.lines().map(str::trim).take_while(|line| !line.is_empty());
+    let first = lines.next().unwrap_or_default().trim_start_matches("error: ").to_string();
+    let line = lines.fold(first, |line, more| format!("{line} {more}"));
+    eprintln!("outlast: {line} (try 'outlast --help')");
+    Ok(2)
 }

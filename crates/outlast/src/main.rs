@@ -2,7 +2,19 @@
 #![no_main]
 
 mod cli;
+mod commit;
+mod completions;
+mod duration;
+mod log;
+mod manual;
+mod output;
+mod ps;
+mod resume;
+mod rm;
 mod run;
+mod state;
+mod stop;
+mod supervise;
 
 use clap::Parser;
 

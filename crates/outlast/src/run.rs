@@ -1,29 +1,110 @@
-//! `outlast run`
+//! `outlast run`: run a program so that it outlasts its own death.
 
-use clap::Args;
+use crate::duration;
+use clap::{Args, ValueEnum};
+use outlast_image::inject::{mutant, option};
 use outlast_supervisor::options::Options;
 use outlast_supervisor::start::{run, Request};
 use outlast_supervisor::{departure, Error};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Run a program so that it outlasts its own death
 #[derive(Args)]
 pub struct Run {
-    /// Name for ps, log, resume …; made from the program's if not given
+    /// Name for ps, log, resume …  [default: the program's, with a number if that is taken]
     #[arg(long)]
     name: Option<String>,
-    /// Folder for the store, to survive power loss; in memory if not given
+    /// Keep the store in this folder of a disk rather than in memory
     #[arg(long, value_name = "DIR")]
     store: Option<PathBuf>,
+    /// What commits stand before
+    #[arg(long, value_enum, default_value = "visible")]
+    commit: When,
+    /// Commit at least this often while the program computes (50ms, 1s)
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    every: Option<Duration>,
+    /// How pages that were written are found
+    #[arg(long, value_enum, default_value = "auto")]
+    tracker: Tracker,
+    /// Attempts against the same fatal signal before the program may die of it
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    retries: u32,
+    /// Do not use io_uring; a kill within a system call may then lose or repeat it
+    #[arg(long)]
+    no_io_uring: bool,
+    /// Do not rewrite the program's system call sites in memory
+    #[arg(long)]
+    no_rewrite: bool,
+    /// Sync every commit to the medium before the event it stands before
+    #[arg(long)]
+    durable: bool,
+    /// Read the whole store back at once when the program is recovered
+    #[arg(long)]
+    eager: bool,
+    /// Size of the log of commits before it is folded
+    #[arg(long, hide = true, value_name = "BYTES", default_value_t = Options::default().ring_len)]
+    ring: u64,
+    /// Switch one mechanism off, for the tests
+    #[arg(long, hide = true, value_parser = hook)]
+    test_hook: Vec<u64>,
     /// The program and its arguments
-    #[arg(trailing_var_arg = true, required = true, value_name = "PROGRAM")]
-    argv: Vec<OsString>,
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "PROGRAM")]
+    program: Vec<OsString>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum When {
+    /// Every event that somebody could see
+    Visible,
+    /// Only when asked, and as often as --every says
+    Manual,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Tracker {
+    /// The best one the kernel has
+    Auto,
+    /// The kernel notes written pages (Linux 6.7)
+    Async,
+    /// Write-protect and signal (any kernel)
+    Mprotect,
 }
 
 impl Run {
     pub fn execute(self) -> Result<i32, Error> {
-        let options = Options::default();
-        departure::depart(run(&Request { argv: self.argv, name: self.name, store: self.store, options })?)
+        if self.tracker == Tracker::Async && !outlast_supervisor::privileges::kernel_notes_written_pages() {
+            eprintln!("outlast: --tracker async needs Linux 6.7; use --tracker auto");
+            return Ok(2);
+        }
+        let options = self.options();
+        let request = Request { argv: self.program, name: self.name, store: self.store, options };
+        departure::depart(run(&request)?)
+    }
+
+    fn options(&self) -> Options {
+        let mut options = Options {
+            mutants: self.test_hook.iter().fold(0, |all, bit| all | bit),
+            interval_ns: self.every.map_or(0, |every| every.as_nanos() as u64),
+            retries: self.retries,
+            ring_len: self.ring,
+            ..Options::default()
+        };
+        options.set(option::NO_VISIBLE, self.commit == When::Manual);
+        options.set(option::TRACKER_MPROTECT, self.tracker == Tracker::Mprotect);
+        options.set(option::NO_RING, self.no_io_uring);
+        options.set(option::NO_REWRITE, self.no_rewrite);
+        options.set(option::DURABLE, self.durable);
+        options.set(option::EAGER, self.eager);
+        options
+    }
+}
+
+/// The bit of a mechanism's name.
+fn hook(name: &str) -> Result<u64, String> {
+    match mutant::NAMES.iter().position(|known| *known == name) {
+        Some(bit) => Ok(1 << bit),
+        None => Err(format!("known are {}", mutant::NAMES.join(", "))),
     }
 }

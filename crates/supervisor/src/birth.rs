@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::inject::{inject, Failure, Injection};
 use crate::launch::{self, Command, Refusal};
 use crate::signals::Inherited;
-use crate::trace::Fault;
+use crate::trace::{self, Fault};
 use libc::pid_t;
 use outlast_image::degradation::Degradation;
 use outlast_image::inject::mode;
@@ -80,10 +80,6 @@ impl Birth {
 
     /// Ends a process that will not be needed.
     pub fn end(&self) {
-        // SAFETY: plain system calls; the process is our child and not reaped, so that the number is its own.
-        unsafe {
-            libc::kill(self.pid, libc::SIGKILL);
-            libc::waitpid(self.pid, std::ptr::null_mut(), libc::__WALL);
-        }
+        trace::end(self.pid);
     }
 }

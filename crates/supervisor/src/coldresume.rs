@@ -19,12 +19,14 @@ const TRIES: u32 = 100;
 impl Supervisor {
     /// Resumes the program from its store alone; `Some` if that is not possible.
     pub(crate) fn cold_resume(&mut self, cause: &str, died: u64) -> Option<End> {
-        let seq = self.generation.control().last_seq.load(Acquire);
-        match self.begin_again(mode::RESUME) {
+        let control = self.generation.control();
+        control.t_death.store(died, Release);
+        let (seq, phase) = (control.last_seq.load(Acquire), control.phase.load(Acquire));
+        let restored = control.restored.load(Acquire);
+        match self.begin_from_store() {
             Ok(()) => {
                 let cause = cause.to_string();
-                self.generation.control().t_death.store(died, Release);
-                self.recovering = Some(Recovering { kind: Kind::Resumed, rung: 3, cause, died, seq, restored: 0 });
+                self.recovering = Some(Recovering { kind: Kind::Resumed, rung: 3, cause, died, seq, phase, restored });
                 None
             }
             Err(e) => Some(self.give_up(&format!("{cause}, and {e}"), End::Killed(libc::SIGKILL))),
@@ -35,7 +37,7 @@ impl Supervisor {
     pub(crate) fn start_again(&mut self, signal: i32, died: u64) -> Option<End> {
         let cause = names::signal(signal);
         self.log.add(&Entry::new(Kind::Killed).cause(&*cause).pid(self.pid));
-        match self.begin_again(mode::START) {
+        match self.begin_anew() {
             Ok(()) => {
                 let took = std::time::Duration::from_nanos(crate::clock::monotonic() - died);
                 self.log.add(&Entry::new(Kind::Recovered).cause(cause).rung(2).took(took).pid(self.pid));
@@ -45,22 +47,38 @@ impl Supervisor {
         }
     }
 
+    /// Replaces what was prepared for a program that never ran, and a fresh process with it.
+    fn begin_anew(&mut self) -> Result<(), Error> {
+        self.dismiss_anchors();
+        let session = self.folder.create_session("session")?;
+        self.generation = Generation::new(self.generation.number, session, self.stores.create(0)?)?;
+        self.begin_again(mode::START)
+    }
+
+    /// A fresh process that becomes the one in the store. The session stays: completions of the ring are in it.
+    fn begin_from_store(&mut self) -> Result<(), Error> {
+        self.meta.credentials.permits_resume()?;
+        self.dismiss_anchors();
+        forget_requests(self.generation.control());
+        self.begin_again(mode::RESUME)
+    }
+
     /// A fresh process with the engine in it.
     fn begin_again(&mut self, mode: u32) -> Result<(), Error> {
-        self.dismiss_anchors();
         for _ in 0..TRIES {
-            let generation = self.fresh_generation(mode)?;
             let birth = Birth::begin(&self.command, self.signals.inherited());
             let birth = birth.map_err(|e| Error::Kernel("start a process for the program", e))?;
-            let pid = birth.pid;
-            let sent = birth.send(&self.engine, generation.session.file(), generation.store.as_fd());
+            self.pid = birth.pid;
+            let sent = birth.send(&self.engine, self.generation.session.file(), self.generation.store.as_fd());
             sent.map_err(|e| Error::Kernel("hand the store to the program", e))?;
+            self.note_birth();
             let known = if mode == mode::RESUME { self.meta.pid } else { 0 };
-            let injection = generation.injection(&self.engine, &self.meta.options, mode, known);
+            let injection = self.generation.injection(&self.engine, &self.meta.options, mode, known);
             match birth.finish(&self.command, &injection)? {
+                Born::Protected if mode == mode::RESUME => return Ok(()),
                 Born::Protected => {
-                    self.take(generation, pid);
-                    return Ok(());
+                    self.meta.pid = self.pid;
+                    return self.meta.write(&self.folder, &self.stores);
                 }
                 Born::Gone(End::Killed(libc::SIGKILL)) => (),
                 Born::Gone(_) => return Err(Error::Unresumable("its new process ended early".into())),
@@ -69,35 +87,12 @@ impl Supervisor {
         }
         Err(Error::Unresumable("its new process was killed again and again".into()))
     }
-
-    /// Files for the fresh process: a new session, and the store that is there or, from the beginning, an empty one.
-    fn fresh_generation(&self, mode: u32) -> Result<Generation, Error> {
-        let old = &self.generation;
-        let session = self.folder.create_session("session")?;
-        let store = match mode {
-            mode::RESUME => old
-                .store
-                .try_clone()
-                .map_err(|_| Error::Kernel("copy the store's descriptor", rustix::io::Errno::MFILE))?,
-            _ => self.stores.create(0)?,
-        };
-        carry_over(old.control(), session.control());
-        Generation::new(old.number, session, store)
-    }
-
-    fn take(&mut self, generation: Generation, pid: libc::pid_t) {
-        self.generation = generation;
-        self.pid = pid;
-        self.anchor = 0;
-        self.note_birth();
-    }
 }
 
-/// What was counted, and what could not be preserved, stays so.
-fn carry_over(old: &Control, new: &Control) {
-    new.commits.store(old.commits.load(Acquire), Release);
-    new.degradations.store(old.degradations.load(Acquire), Release);
-    new.restored.store(old.restored.load(Acquire), Release);
-    new.rollbacks.store(old.rollbacks.load(Acquire), Release);
-    new.last_seq.store(old.last_seq.load(Acquire), Release);
+/// What was asked of processes that are gone.
+fn forget_requests(control: &Control) {
+    for word in [&control.request, &control.anchor_command, &control.exec_request, &control.exec_ready] {
+        word.store(0, Release);
+    }
+    control.anchor_pid.store(0, Release);
 }

@@ -95,7 +95,7 @@ impl Supervisor {
             _ => return,
         };
         self.meta.credentials = record;
-        if self.meta.write(&self.folder).is_err() {
+        if self.meta.write(&self.folder, &self.stores).is_err() {
             // Without a description nobody can resume it with the credentials it no longer has.
             self.folder.remove(meta::FILE);
         }

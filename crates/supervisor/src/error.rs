@@ -14,7 +14,7 @@ pub enum Error {
     NotExecutable(String, Errno),
     /// name {0:?}: use 1 to 64 of the characters A-Z a-z 0-9 . _ -
     BadName(String),
-    /// name {0} is taken; choose another with --name, or look with `outlast ps`
+    /// name {0} is taken; choose another, or free it: `outlast ps` shows whether to stop, resume or rm it
     NameTaken(String),
     /// no program named {0}; `outlast ps` lists them
     NoSuchProgram(String),
@@ -22,6 +22,18 @@ pub enum Error {
     BadStateFolder(PathBuf, &'static str),
     /// state folder {0}: {1}; set OUTLAST_STATE_DIR to a folder that can be made on a tmpfs
     StateFolder(PathBuf, Errno),
+    /// {0} does not run; `outlast ps` says what does
+    NotRunning(String),
+    /// {0} runs; stop it with `outlast stop {0}` first
+    Running(String),
+    /// {0} is not protected; `outlast log {0}` says why
+    NotProtected(String),
+    /// {0} came to no point where it could commit; is it stopped, or stuck in the kernel?
+    NoCommit(String),
+    /// {0} does not end; it may be stuck in the kernel
+    NotStopped(String),
+    /// nothing is left to resume {0} from: it ended by itself
+    NothingLeft(String),
     /// store folder {0}: {1}; make it a folder of yours with mode 0700
     BadStoreFolder(PathBuf, &'static str),
     /// it could not be resumed from its store: {0}
@@ -32,6 +44,8 @@ pub enum Error {
     Kernel(&'static str, Errno),
     /// the engine built into outlast cannot be used: {0}; build outlast again
     BadEngine(&'static str),
+    /// cannot write: {0}
+    Output(std::io::Error),
     /// argument {0:?} contains a NUL byte
     NulByte(String),
 }

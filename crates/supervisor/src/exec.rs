@@ -142,6 +142,7 @@ impl Supervisor {
             Ok(new) => {
                 let previous = Box::new(std::mem::replace(&mut self.generation, new));
                 self.note_birth();
+                self.anchor = 0;
                 self.handover = Handover::Waiting { previous, began };
                 None
             }
@@ -207,7 +208,7 @@ impl Supervisor {
         let number = self.generation.number;
         let promoted = self.stores.promote(number);
         let renamed = self.folder.rename(&file_name("session", number), "session");
-        if let Err(e) = promoted.and(renamed).and_then(|()| self.meta.write(&self.folder)) {
+        if let Err(e) = promoted.and(renamed).and_then(|()| self.meta.write(&self.folder, &self.stores)) {
             self.log.add(&Entry::new(Kind::Degradation).cause(e.to_string()).pid(self.pid));
         }
     }
@@ -220,6 +221,7 @@ impl Supervisor {
             self.dismiss(&failed);
             self.forget_generation(failed.number);
             self.note_birth();
+            self.anchor = self.generation.control().anchor_pid.load(Acquire);
         }
         let control: &Control = self.generation.control();
         control.exec_request.store(request::NONE, Release);

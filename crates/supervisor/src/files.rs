@@ -29,16 +29,22 @@ impl StateFolder {
     /// Opens the user's state folder, making it if it is not there.
     ///
     /// `OUTLAST_STATE_DIR` if set; else /run/outlast (root) or $XDG_RUNTIME_DIR/outlast, if that is on a tmpfs and the
-    /// user's; else /dev/shm/outlast-UID. It must be a folder of the user's with mode 0700 on a tmpfs: io_uring refuses
-    /// memory of other file systems.
+    /// user's; else /dev/shm/outlast-UID. It must be a folder of the user's on a tmpfs (io_uring refuses memory of other file
+    /// systems), with mode 0700; one that the person chose may be read, but not written, by others.
     pub fn open() -> Result<Self, Error> {
         if let Some(path) = std::env::var_os("OUTLAST_STATE_DIR") {
             return Self::open_at(PathBuf::from(path));
         }
-        if let Some(path) = runtime_folder() {
-            return Self::open_at(path.join("outlast"));
+        let path = match runtime_folder() {
+            Some(path) => path.join("outlast"),
+            None => PathBuf::from(format!("/dev/shm/outlast-{}", geteuid().as_raw())),
+        };
+        let state = Self::open_at(path)?;
+        match fstat(&state.dir) {
+            Ok(stat) if stat.st_mode & 0o777 == 0o700 => Ok(state),
+            Ok(_) => Err(Error::BadStateFolder(state.path, "others may enter it")),
+            Err(e) => Err(Error::StateFolder(state.path, e)),
         }
-        Self::open_at(PathBuf::from(format!("/dev/shm/outlast-{}", geteuid().as_raw())))
     }
 
     fn open_at(path: PathBuf) -> Result<Self, Error> {
@@ -112,8 +118,20 @@ impl StateFolder {
     }
 }
 
-/// Held by the supervisor of a program as long as it lives.
-pub struct Lock(#[allow(dead_code, reason = "held open, never looked at")] OwnedFd);
+/// Held by the supervisor of a program as long as it lives. It belongs to the open file, and so can be handed down.
+pub struct Lock(OwnedFd);
+
+impl Lock {
+    /// The lock of an open file that was locked by whoever handed it down.
+    pub fn held(file: OwnedFd) -> Self {
+        Self(file)
+    }
+
+    /// The descriptor to be handed down.
+    pub fn file(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
 
 /// The folder of one program.
 pub struct ProgramFolder {
@@ -178,19 +196,30 @@ impl ProgramFolder {
 
     /// Opens the program's session.
     pub fn open_session(&self) -> Result<Session, Error> {
-        let fd = self.open_file("session", OFlags::RDWR)?;
-        let stat = fstat(&fd).map_err(self.at("session"))?;
-        if (stat.st_size as u64) < SESSION_LEN {
-            return Err(self.at("session")(Errno::NODATA));
-        }
-        Session::map(fd).map_err(self.at("session"))
+        self.open_session_file("session")
     }
 
-    /// Removes the folder, which must hold nothing any more but its lock.
-    pub fn remove_self(&self) {
-        self.remove("lock");
-        // One that holds more is left, and taken over or refused by whoever wants the name.
-        let _ = rustix::fs::rmdir(&self.path);
+    /// Opens a session; one that was not made whole is an error.
+    pub fn open_session_file(&self, file: &str) -> Result<Session, Error> {
+        let fd = self.open_file(file, OFlags::RDWR)?;
+        let stat = fstat(&fd).map_err(self.at(file))?;
+        if (stat.st_size as u64) < SESSION_LEN {
+            return Err(self.at(file)(Errno::NODATA));
+        }
+        let session = Session::map(fd).map_err(self.at(file))?;
+        match session.is_formatted() {
+            true => Ok(session),
+            false => Err(self.at(file)(Errno::BADMSG)),
+        }
+    }
+
+    /// Removes the folder with everything in it.
+    pub fn clear(&self) -> Result<(), Error> {
+        let entries = Dir::read_from(&self.dir).map_err(|e| Error::File(self.path.clone(), e))?;
+        for entry in entries.filter_map(Result::ok) {
+            self.remove(&entry.file_name().to_string_lossy());
+        }
+        rustix::fs::rmdir(&self.path).map_err(|e| Error::File(self.path.clone(), e))
     }
 
     pub fn dir(&self) -> BorrowedFd<'_> {
@@ -210,7 +239,7 @@ impl From<Errno> for Fault {
     }
 }
 
-/// Opens a folder that only we can enter, making it if it is not there.
+/// Opens a folder in which only we can make or rename anything, making it with mode 0700 if it is not there.
 pub(crate) fn private_folder(parent: impl AsFd, path: impl rustix::path::Arg + Copy) -> Result<OwnedFd, Fault> {
     match mkdirat(&parent, path, PRIVATE_FOLDER) {
         Ok(()) | Err(Errno::EXIST) => (),
@@ -224,8 +253,8 @@ pub(crate) fn private_folder(parent: impl AsFd, path: impl rustix::path::Arg + C
     if stat.st_uid != geteuid().as_raw() {
         return Err(Fault::NotPrivate("belongs to another user"));
     }
-    if stat.st_mode & 0o777 != 0o700 {
-        return Err(Fault::NotPrivate("others may enter it"));
+    if stat.st_mode & 0o022 != 0 {
+        return Err(Fault::NotPrivate("others may write to it"));
     }
     Ok(dir)
 }

@@ -6,7 +6,7 @@ use crate::supervisor::Supervisor;
 use libc::pid_t;
 
 /// The realtime signal that makes the program enter the gate.
-const GATE_SIGNAL: i32 = 64;
+pub const GATE_SIGNAL: i32 = 64;
 
 impl Supervisor {
     /// Passes a signal on as far as the program has not got it anyway.

@@ -4,8 +4,8 @@ use crate::bootstrap::{FIFTH, FIRST};
 use crate::channel;
 use crate::engine::Engine;
 use crate::options::Options;
-use crate::processes::{descriptor_limit, descriptor_of, has_descriptor};
-use crate::remote::{Batch, Entered, Remote};
+use crate::processes::{descriptor_limit, descriptor_of, descriptors};
+use crate::remote::{Batch, Remote};
 use crate::session::Session;
 use crate::trace::Fault;
 use displaydoc::Display;
@@ -52,19 +52,28 @@ impl From<Fault> for Failure {
 /// made. On [`Failure::Refused`] the process is as the kernel made it and runs unprotected, except one that should have
 /// become another ([`mode::RESUME`]): that one stays stopped.
 pub fn inject(pid: pid_t, inherited: Option<i32>, what: &Injection<'_>) -> Result<(), Failure> {
-    let mut remote = match Remote::enter(pid)? {
-        Entered::Remote(remote) => remote,
-        Entered::Foreign => return Err(Failure::Refused(Degradation::ForeignAbi, "run 64-bit code", Errno::NOEXEC)),
+    enter_and_place(pid, inherited, what).map_err(|failure| match failure {
+        Failure::Fault(fault) => Failure::Fault(fault.explained(pid)),
+        refused => refused,
+    })
+}
+
+fn enter_and_place(pid: pid_t, inherited: Option<i32>, what: &Injection<'_>) -> Result<(), Failure> {
+    let Some(mut remote) = Remote::enter(pid)? else {
+        return Err(Failure::Refused(Degradation::ForeignAbi, "run 64-bit code", Errno::NOEXEC));
     };
     let regs = *remote.registers();
     match place(&mut remote, pid, inherited, what) {
         Ok([session_fd, store_fd]) => {
             what.session.set_inject_args(&args(what, &regs, session_fd, store_fd));
-            Ok(remote.leave(what.engine.entry())?)
+            // Signals wait until a process that becomes another has that one's handlers.
+            let mask = if what.mode == mode::RESUME { u64::MAX } else { remote.signal_mask() };
+            Ok(remote.leave(what.engine.entry(), mask)?)
         }
         Err(failure) => {
             if matches!(failure, Failure::Refused(..)) && what.mode != mode::RESUME {
-                remote.leave(regs.rip)?;
+                let mask = remote.signal_mask();
+                remote.leave(regs.rip, mask)?;
             }
             Err(failure)
         }
@@ -84,7 +93,7 @@ fn place(remote: &mut Remote, pid: pid_t, inherited: Option<i32>, what: &Injecti
     };
     let mut batch = remote.batch();
     let [engine, session, store] = channel::receive(&mut batch, sockets[0]);
-    let numbers = free_numbers(pid);
+    let numbers = free_numbers(pid)?;
     let [session_fd, store_fd] = numbers;
     let mut undo = Undo { mapped: Vec::new() };
     batch.call(libc::SYS_dup3, &[session, session_fd as u64, libc::O_CLOEXEC as u64]).indirect = FIRST;
@@ -181,11 +190,16 @@ fn make_channel(remote: &mut Remote, pid: pid_t) -> Result<(OwnedFd, [i32; 2]), 
 }
 
 /// The first two of the engine's descriptor numbers: a range that the process does not use, as high as it may be.
-fn free_numbers(pid: pid_t) -> [i32; 2] {
+fn free_numbers(pid: pid_t) -> Result<[i32; 2], Failure> {
     let ceiling = descriptor_limit(pid).min(ENGINE_FD_CEILING as u64) as i32;
-    let free = |low: &i32| (*low..*low + ENGINE_FDS).all(|fd| !has_descriptor(pid, fd));
-    let low = (0..=ceiling - ENGINE_FDS).rev().find(free).unwrap_or(0);
-    [low, low + 1]
+    let used = descriptors(pid);
+    let free = |low: &i32| used.iter().all(|fd| !(*low..*low + ENGINE_FDS).contains(fd));
+    match (0..=ceiling - ENGINE_FDS).rev().find(free) {
+        Some(low) => Ok([low, low + 1]),
+        None => {
+            Err(Failure::Refused(Degradation::AddressTaken, "find descriptor numbers for the engine", Errno::MFILE))
+        }
+    }
 }
 
 fn args(what: &Injection<'_>, regs: &user_regs_struct, session_fd: i32, store_fd: i32) -> InjectArgs {

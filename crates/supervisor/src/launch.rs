@@ -94,13 +94,12 @@ fn start(command: &Command, begin: Begin, signals: &Inherited) -> Result<pid_t, 
 
 /// Waits for the exec stop of a process that [`start`] began traced.
 pub fn wait_exec(pid: pid_t) -> Result<(), Refusal> {
+    let failed = |what| move |e| Refusal::Fault(Fault::Kernel(what, e).explained(pid));
     match trace::wait_stop(pid) {
-        Ok(stop) if stop.signal == libc::SIGTRAP => {
-            trace::set_options(pid).map_err(|e| Refusal::Fault(Fault::Kernel("set trace options", e)))
-        }
+        Ok(stop) if stop.signal == libc::SIGTRAP => trace::set_options(pid).map_err(failed("set trace options")),
         // A signal overtook the exec: the process has it delivered, and is waited for again.
         Ok(stop) => {
-            trace::resume(pid, stop.signal).map_err(|e| Refusal::Fault(Fault::Kernel("let it run", e)))?;
+            trace::resume(pid, stop.signal).map_err(failed("let it run"))?;
             wait_exec(pid)
         }
         Err(Fault::Gone(End::Exited(NOT_TRACED))) => Err(Refusal::Trace),

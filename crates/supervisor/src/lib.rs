@@ -3,6 +3,8 @@
 //! Nothing here runs inside the protected process. What the program can write (session, store) is never trusted: process
 //! ids found there are proved to be ours before they are used, and credentials never come from there.
 
+pub mod adopt;
+pub mod ask;
 pub mod bell;
 pub mod birth;
 pub mod bootstrap;
@@ -34,9 +36,11 @@ pub mod program;
 pub mod remote;
 pub mod reports;
 pub mod respawn;
+pub mod resume;
 pub mod session;
 pub mod signals;
 pub mod start;
+pub mod status;
 pub mod stores;
 pub mod supervisor;
 pub mod trace;

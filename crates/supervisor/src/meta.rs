@@ -5,12 +5,14 @@ use crate::error::Error;
 use crate::files::ProgramFolder;
 use crate::options::Options;
 use crate::processes;
-use rustix::fs::OFlags;
+use crate::stores::StorePlace;
+use rustix::fs::{openat, renameat, Mode, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read, Write};
+use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
@@ -113,20 +115,40 @@ impl Text {
 impl Meta {
     /// Reads a program's description.
     pub fn read(folder: &ProgramFolder) -> Result<Self, Error> {
-        let damaged = |_| Error::File(folder.path().join(FILE), Errno::BADMSG);
-        let mut text = String::new();
-        let mut file = File::from(folder.open_file(FILE, OFlags::RDONLY)?);
-        file.read_to_string(&mut text).map_err(|_| Error::File(folder.path().join(FILE), Errno::IO))?;
-        serde_json::from_str(&text).map_err(damaged)
+        read(folder.dir(), FILE).map_err(|e| Error::File(folder.path().join(FILE), e))
     }
 
-    /// Writes it so that a reader finds either the old description or the new one.
-    pub fn write(&self, folder: &ProgramFolder) -> Result<(), Error> {
-        const NEW: &str = "meta.json.new";
-        let text = serde_json::to_vec(self).map_err(|_| Error::File(folder.path().join(NEW), Errno::INVAL))?;
-        let mut file = File::from(folder.open_file(NEW, OFlags::CREATE | OFlags::TRUNC | OFlags::WRONLY)?);
-        let failed = |e: std::io::Error| Errno::from_io_error(&e).unwrap_or(Errno::IO);
-        file.write_all(&text).map_err(|e| Error::File(folder.path().join(NEW), failed(e)))?;
-        folder.rename(NEW, FILE)
+    /// Reads the copy that lies beside a store on a disk.
+    pub fn read_beside(stores: &StorePlace) -> Result<Self, Error> {
+        let failed = |e| Error::File(stores.path(), e);
+        let (dir, file) = stores.description().ok_or(failed(Errno::NOENT))?;
+        read(dir, &file).map_err(failed)
     }
+
+    /// Writes it, and its copy, so that a reader finds either the old description or the new one.
+    pub fn write(&self, folder: &ProgramFolder, stores: &StorePlace) -> Result<(), Error> {
+        let text = serde_json::to_vec(self).map_err(|_| Error::File(folder.path().join(FILE), Errno::INVAL))?;
+        replace(folder.dir(), FILE, &text).map_err(|e| Error::File(folder.path().join(FILE), e))?;
+        match stores.description() {
+            Some((dir, file)) => replace(dir, &file, &text).map_err(|e| Error::File(stores.path(), e)),
+            None => Ok(()),
+        }
+    }
+}
+
+fn read(dir: BorrowedFd<'_>, file: &str) -> Result<Meta, Errno> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let mut text = String::new();
+    let fd = openat(dir, file, flags, Mode::empty())?;
+    File::from(fd).read_to_string(&mut text).map_err(|_| Errno::IO)?;
+    serde_json::from_str(&text).map_err(|_| Errno::BADMSG)
+}
+
+fn replace(dir: BorrowedFd<'_>, file: &str, text: &[u8]) -> Result<(), Errno> {
+    let new = format!("{file}.new");
+    let flags = OFlags::CREATE | OFlags::TRUNC | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let fd = openat(dir, &*new, flags, Mode::from_raw_mode(0o600))?;
+    let written = File::from(fd).write_all(text);
+    written.map_err(|e| Errno::from_io_error(&e).unwrap_or(Errno::IO))?;
+    renameat(dir, &*new, dir, file)
 }

@@ -7,3 +7,12 @@ pub fn may_choose_pid() -> bool {
     let wanted = CapabilitySet::CHECKPOINT_RESTORE | CapabilitySet::SYS_ADMIN;
     rustix::thread::capabilities(None).is_ok_and(|sets| sets.effective.intersects(wanted))
 }
+
+/// Whether the kernel can note which pages were written (asynchronous write protection and its scan: Linux 6.7).
+pub fn kernel_notes_written_pages() -> bool {
+    let name = rustix::system::uname();
+    let release = name.release().to_string_lossy();
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map_while(|number| number.parse::<u32>().ok());
+    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    version >= (6, 7)
+}

@@ -20,9 +20,10 @@ pub fn open(pid: pid_t) -> Result<OwnedFd, Errno> {
     pidfd_open(Pid::from_raw(pid).ok_or(Errno::SRCH)?, PidfdFlags::empty())
 }
 
-/// Whether the process uses this descriptor number.
-pub fn has_descriptor(pid: pid_t, fd: i32) -> bool {
-    rustix::fs::readlink(format!("/proc/{pid}/fd/{fd}"), []).is_ok()
+/// The descriptor numbers that the process uses.
+pub fn descriptors(pid: pid_t) -> Vec<i32> {
+    let entries = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
 /// One more than the highest descriptor number the process may use.
@@ -127,4 +128,9 @@ pub fn image_of(pid: pid_t) -> Option<Image> {
     let line = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
     let argv = line.strip_suffix(b"\0").unwrap_or(&line).split(|byte| *byte == 0);
     Some(Image { exe, argv: argv.map(|arg| OsString::from_vec(arg.to_vec())).collect() })
+}
+
+/// Whether the process exists and has not ended.
+pub fn is_running(pid: pid_t) -> bool {
+    stat_field(pid, 3).is_some_and(|state| state != "Z" && state != "X")
 }

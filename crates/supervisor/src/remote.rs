@@ -65,20 +65,13 @@ pub struct Remote {
 /// Selector of 64-bit user code.
 const USER_CS: u64 = 0x33;
 
-/// What was found at an exec stop.
-pub enum Entered {
-    Remote(Remote),
-    /// 32-bit code: the process was let go.
-    Foreign,
-}
-
 impl Remote {
-    /// Takes over a process at an exec stop.
-    pub fn enter(pid: pid_t) -> Result<Entered, Fault> {
+    /// Takes over a process at an exec stop; `None` if it runs 32-bit code: then it was let go.
+    pub fn enter(pid: pid_t) -> Result<Option<Self>, Fault> {
         let regs = trace::registers(pid).map_err(|e| Fault::Kernel("read its registers", e))?;
         if regs.cs != USER_CS {
             trace::detach(pid, 0).map_err(|e| Fault::Kernel("detach", e))?;
-            return Ok(Entered::Foreign);
+            return Ok(None);
         }
         let mask = trace::signal_mask(pid).map_err(|e| Fault::Kernel("read its signal mask", e))?;
         let scratch = (regs.rsp - 256 - SCRATCH as u64) & !63;
@@ -91,7 +84,7 @@ impl Remote {
             remote.restore_text()?;
             return Err(Fault::Kernel("write to its text", e));
         }
-        Ok(Entered::Remote(remote))
+        Ok(Some(remote))
     }
 
     /// Registers at the stop.
@@ -126,11 +119,16 @@ impl Remote {
         Ok(batch.calls.iter().position(|call| (-4095..0).contains(&call.result)))
     }
 
-    /// Removes every trace of the table and lets the process go on at `rip`, untraced.
-    pub fn leave(mut self, rip: u64) -> Result<(), Fault> {
+    /// The signals that the process had blocked at the stop.
+    pub fn signal_mask(&self) -> u64 {
+        self.mask
+    }
+
+    /// Removes every trace of the table and lets the process go on at `rip` with these signals blocked, untraced.
+    pub fn leave(mut self, rip: u64, mask: u64) -> Result<(), Fault> {
         write_memory(self.pid, self.scratch, &[0; SCRATCH]).map_err(|e| Fault::Kernel("clear below its stack", e))?;
         self.restore_text()?;
-        trace::set_signal_mask(self.pid, self.mask).map_err(|e| Fault::Kernel("set its signal mask", e))?;
+        trace::set_signal_mask(self.pid, mask).map_err(|e| Fault::Kernel("set its signal mask", e))?;
         let regs = user_regs_struct { rip, orig_rax: u64::MAX, ..self.regs };
         trace::set_registers(self.pid, &regs).map_err(|e| Fault::Kernel("set its registers", e))?;
         for signal in std::mem::take(&mut self.deferred) {

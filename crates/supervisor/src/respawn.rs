@@ -1,11 +1,12 @@
 //! Rung 2: a new process from the anchor, with the old descriptors, connections and process id.
 
 use crate::end::End;
+use crate::exec::Handover;
 use crate::log::{Entry, Kind};
 use crate::supervisor::Supervisor;
 use crate::{clock, futex, names, processes};
 use libc::pid_t;
-use outlast_image::control::{anchor_command, request, Control};
+use outlast_image::control::{anchor_command, request, state, Control};
 use outlast_image::degradation::Degradation;
 use rustix::io::Errno;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
@@ -20,6 +21,8 @@ pub struct Recovering {
     /// Monotonic nanoseconds.
     pub died: u64,
     pub seq: u64,
+    /// One of [`outlast_image::event::phase`].
+    pub phase: u32,
     /// Restores done before it.
     pub restored: u32,
 }
@@ -31,7 +34,7 @@ const PID_PAUSE: Duration = Duration::from_millis(1);
 /// How long an anchor that lives may take to answer before it counts as dead.
 const ANCHOR_PATIENCE: Duration = Duration::from_secs(5);
 /// How often it is looked after meanwhile.
-const ANCHOR_CHECK: Duration = Duration::from_millis(5);
+const ANCHOR_CHECK: Duration = Duration::from_millis(1);
 
 /// What an anchor answered.
 enum Answer {
@@ -55,7 +58,7 @@ impl Supervisor {
         let Some(pid) = born else { return self.cold_resume(&cause, died) };
         self.pid = pid;
         self.generation.control().program_pid.store(pid, Release);
-        self.recovering = Some(Recovering { kind: Kind::Recovered, rung: 2, cause, died, seq, restored });
+        self.recovering = Some(Recovering { kind: Kind::Recovered, rung: 2, cause, died, seq, phase, restored });
         None
     }
 
@@ -122,17 +125,36 @@ impl Supervisor {
             t if t > recovering.died => t,
             _ => clock::monotonic(),
         };
+        self.repeat_requests();
         let entry = Entry::at(clock::time_of_day(resumed), recovering.kind);
         let took = Duration::from_nanos(resumed - recovering.died);
-        self.log.add(&entry.cause(recovering.cause).rung(recovering.rung).took(took).seq(recovering.seq).pid(self.pid));
+        self.log.add(
+            &entry
+                .cause(recovering.cause)
+                .rung(recovering.rung)
+                .took(took)
+                .phase(recovering.phase)
+                .seq(recovering.seq)
+                .pid(self.pid),
+        );
     }
 
-    /// Has the program make itself a new anchor.
+    /// Has the program make itself a new anchor, as soon as it can hear the request.
     pub(crate) fn ask_for_anchor(&mut self) {
         let control: &Control = self.generation.control();
         control.request.fetch_or(request::ANCHOR, AcqRel);
         futex::wake(&control.request);
-        self.pass_the_gate();
+        let hears = control.state.load(Acquire) == state::PROTECTED && self.recovering.is_none();
+        if hears && matches!(self.handover, Handover::None) {
+            self.pass_the_gate();
+        }
+    }
+
+    /// Asks again for what could not be heard while the program was restored.
+    fn repeat_requests(&self) {
+        if self.generation.control().request.load(Acquire) != 0 {
+            self.pass_the_gate();
+        }
     }
 
     /// Reports a new anchor, and watches it.

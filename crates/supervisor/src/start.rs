@@ -16,14 +16,14 @@ use crate::signals::Signals;
 use crate::stores::StorePlace;
 use crate::supervisor::Supervisor;
 use crate::verdict::Tries;
-use crate::{clock, credentials, privileges, program};
+use crate::{adopt, clock, credentials, privileges, program};
 use libc::pid_t;
 use outlast_image::control::state;
 use outlast_image::degradation::Degradation;
 use outlast_image::inject::mode;
 use std::ffi::OsString;
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::Ordering::Release;
 use std::time::{Duration, SystemTime};
 
@@ -44,8 +44,13 @@ pub struct Request {
 pub fn run(request: &Request) -> Result<End, Error> {
     let path = program::find(&request.argv[0])?;
     let command = Command::new(&path, &request.argv)?;
-    let (folder, lock) = StateFolder::open()?.create(request.name.as_deref(), &path)?;
-    let stores = place(&folder, request.store.as_deref())?;
+    let state = StateFolder::open()?;
+    adopt::revive_orphans(&state)?;
+    let (folder, lock) = state.create(request.name.as_deref(), &path)?;
+    let stores = match &request.store {
+        Some(path) => StorePlace::in_folder(path, folder.name())?,
+        None => StorePlace::beside(&folder)?,
+    };
     let signals = Signals::block().map_err(|e| Error::Kernel("block signals", e))?;
     let obstacle = program::obstacle(&path);
     let began = clock::monotonic();
@@ -66,13 +71,6 @@ pub fn run(request: &Request) -> Result<End, Error> {
     match supervisor.bring_up(birth, obstacle, began)? {
         Some(end) => Ok(supervisor.finish(end)),
         None => Ok(supervisor.watch()),
-    }
-}
-
-fn place(folder: &ProgramFolder, store: Option<&Path>) -> Result<StorePlace, Error> {
-    match store {
-        Some(path) => StorePlace::in_folder(path, folder.name()),
-        None => StorePlace::beside(folder),
     }
 }
 
@@ -179,7 +177,7 @@ impl Supervisor {
         self.pid = pid;
         self.meta.pid = pid;
         self.note_birth();
-        self.meta.write(&self.folder)
+        self.meta.write(&self.folder, &self.stores)
     }
 
     /// Starts the program as if outlast were not there, and says why.
@@ -206,10 +204,8 @@ impl Supervisor {
 
     /// Removes what was made for a program that could not be executed.
     fn discard(&mut self) {
-        self.folder.remove("session");
         self.stores.remove(0);
-        self.folder.remove(meta::FILE);
-        self.folder.remove(crate::log::FILE);
-        self.folder.remove_self();
+        // What cannot be removed is taken over by the next program of this name.
+        let _ = self.folder.clear();
     }
 }

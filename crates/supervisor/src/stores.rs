@@ -5,7 +5,7 @@ use crate::files::{private_folder, Fault, ProgramFolder};
 use outlast_image::layout::STORE_LEN;
 use rustix::fs::{fstat, ftruncate, openat, renameat, statat, unlinkat, AtFlags, FileType, Mode, OFlags, CWD};
 use rustix::io::Errno;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 /// A folder and the name of the store in it.
@@ -16,6 +16,14 @@ pub struct StorePlace {
 }
 
 impl StorePlace {
+    /// Where a program's store is: `file` is its path, if it is not in the program's folder.
+    pub fn of(folder: &ProgramFolder, file: Option<&Path>) -> Result<Self, Error> {
+        match file.and_then(Path::parent) {
+            Some(path) => Self::in_folder(path, folder.name()),
+            None => Self::beside(folder),
+        }
+    }
+
     /// The program's own folder.
     pub fn beside(folder: &ProgramFolder) -> Result<Self, Error> {
         let dir = folder.dir().try_clone_to_owned().map_err(|_| Error::Kernel("copy a descriptor", Errno::MFILE))?;
@@ -53,7 +61,12 @@ impl StorePlace {
 
     /// Opens the store that counts. Its content is not trusted; that it is a file of ours, of the right size, is checked.
     pub fn open(&self) -> Result<OwnedFd, Error> {
-        let file = self.file(0);
+        self.open_generation(0)
+    }
+
+    /// Opens the store of a generation.
+    pub fn open_generation(&self, number: u32) -> Result<OwnedFd, Error> {
+        let file = self.file(number);
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
         let fd = openat(&self.dir, &*file, flags, Mode::empty()).map_err(self.failed(&file))?;
         let stat = fstat(&fd).map_err(self.failed(&file))?;
@@ -85,8 +98,10 @@ impl StorePlace {
         self.path.join(self.file(0))
     }
 
-    /// The folder, for what else has to lie beside the store.
-    pub fn dir(&self) -> std::os::fd::BorrowedFd<'_> {
-        self.dir.as_fd()
+    /// Where a copy of the program's description lies, for a resume after the machine was started again; none if the
+    /// store does not outlive that either.
+    pub fn description(&self) -> Option<(BorrowedFd<'_>, String)> {
+        let name = self.base.strip_suffix(".store").filter(|name| !name.is_empty())?;
+        Some((self.dir.as_fd(), format!("{name}.meta.json")))
     }
 }

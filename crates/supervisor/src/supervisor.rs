@@ -55,15 +55,16 @@ impl Supervisor {
     /// Watches until the program has ended for good; returns how.
     pub fn watch(&mut self) -> End {
         loop {
+            // What wakes us is taken note of first, and what it stands for looked at afterwards: nothing falls between.
+            while let Some(signal) = self.signals.next() {
+                self.forward(signal);
+            }
+            self.generation.bell.hear();
             while let Some((pid, change)) = self.kin.change() {
                 if let Some(end) = self.on_change(pid, change) {
                     return self.finish(end);
                 }
             }
-            while let Some(signal) = self.signals.next() {
-                self.forward(signal);
-            }
-            self.generation.bell.hear();
             self.on_bell();
             self.sleep();
         }
@@ -101,7 +102,16 @@ impl Supervisor {
         self.on_credential_request();
         self.on_restored();
         self.on_anchor_served();
+        self.on_suspended();
         self.drain_events();
+    }
+
+    /// A program that runs without protection needs no anchor.
+    fn on_suspended(&mut self) {
+        if self.anchor > 0 && self.generation.control().state.load(Acquire) == state::SUSPENDED {
+            self.anchor = 0;
+            self.dismiss_anchors();
+        }
     }
 
     /// Copies the engine's events to the log.
@@ -116,6 +126,7 @@ impl Supervisor {
     /// Climbs the ladder after a death, or returns how the program ended.
     pub(crate) fn on_death(&mut self, end: Option<End>) -> Option<End> {
         let died = clock::monotonic();
+        self.on_restored();
         self.abandon_handover();
         let mut now = Situation::of(self.generation.control());
         self.committed |= now.has_commit;
@@ -171,7 +182,7 @@ impl Supervisor {
         self.log.add(&Entry::new(Kind::Exit).cause(cause).seq(control.last_seq.load(Acquire)).pid(self.pid));
         self.dismiss_anchors();
         // A description that cannot be written any more leaves the old one, and the missing session tells the same.
-        let _ = self.meta.write(&self.folder);
+        let _ = self.meta.write(&self.folder, &self.stores);
         self.folder.remove("session");
         self.stores.remove(0);
         end

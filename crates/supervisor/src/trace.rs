@@ -88,6 +88,30 @@ pub fn poke(pid: pid_t, address: u64, word: u64) -> Result<(), Errno> {
     request(libc::PTRACE_POKEDATA, pid, address, word).map(drop)
 }
 
+impl Fault {
+    /// Looks behind an error: a traced process that is not found was killed, and how it ended is waited for.
+    pub fn explained(self, pid: pid_t) -> Self {
+        match self {
+            Self::Kernel(_, Errno::SRCH) => end(pid).map_or(self, Self::Gone),
+            other => other,
+        }
+    }
+}
+
+/// Kills a child and waits until it has ended; returns how.
+pub fn end(pid: pid_t) -> Option<End> {
+    // SAFETY: plain system call; the process is our child and not reaped, so that the number is its own.
+    unsafe { libc::kill(pid, libc::SIGKILL) };
+    loop {
+        match wait_stop(pid) {
+            Err(Fault::Gone(end)) => return Some(end),
+            Err(Fault::Kernel(..)) => return None,
+            // It stopped before the signal took effect.
+            Ok(_) => (),
+        }
+    }
+}
+
 /// What a traced process reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stop {

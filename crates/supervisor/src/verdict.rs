@@ -1,6 +1,7 @@
 //! What a death means: the program's own end, or something to recover from. Policy only; nothing here acts.
 
 use crate::end::End;
+use crate::forward::GATE_SIGNAL;
 use outlast_image::control::{state, Control};
 use std::sync::atomic::Ordering::Acquire;
 
@@ -62,7 +63,8 @@ pub const UNFINISHED_MAX: u32 = 100;
 /// Judges a death. `retries` bounds the deaths by the same fault at the same commit.
 pub fn judge(end: End, now: &Situation, retries: u32, tries: &mut Tries) -> Verdict {
     let End::Killed(signal) = end else { return Verdict::End(end) };
-    let killed = signal == libc::SIGKILL;
+    // The gate's signal ends a program only while the engine is not in place: nobody meant its end.
+    let killed = signal == libc::SIGKILL || signal == GATE_SIGNAL;
     if now.stopping || !(killed || is_fault(signal)) {
         return Verdict::End(end);
     }
@@ -118,6 +120,11 @@ mod tests {
     }
 
     #[test]
+    fn a_knock_that_finds_no_engine_is_no_end() {
+        assert_eq!(once(End::Killed(GATE_SIGNAL), protected()), Verdict::Recover(GATE_SIGNAL));
+    }
+
+    #[test]
     fn a_program_killed_before_its_first_instruction_is_started_again() {
         let young = Situation { state: state::STARTING, has_commit: false, ..protected() };
         assert_eq!(once(KILLED, young), Verdict::StartAgain(libc::SIGKILL));
@@ -126,7 +133,7 @@ mod tests {
     #[test]
     fn exit_and_signals_that_end_programs_are_the_end() {
         assert_eq!(once(End::Exited(3), protected()), Verdict::End(End::Exited(3)));
-        for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGPIPE, libc::SIGALRM, libc::SIGUSR1, 40] {
+        for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGPIPE, libc::SIGALRM, libc::SIGUSR1, 40, 63] {
             assert_eq!(once(End::Killed(signal), protected()), Verdict::End(End::Killed(signal)));
         }
     }

@@ -1,0 +1,86 @@
+//! `outlast log`: what happened to a program, and what was done.
+
+use crate::{output, state};
+use clap::Args;
+use outlast_supervisor::files::ProgramFolder;
+use outlast_supervisor::log::{Entry, Kind, FILE};
+use outlast_supervisor::Error;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::time::Duration;
+
+/// Show what happened to a program, and what was done
+#[derive(Args)]
+pub struct Log {
+    /// The program
+    name: String,
+    /// One JSON object a line
+    #[arg(long)]
+    json: bool,
+    /// Go on as lines are added, until the program has ended
+    #[arg(short, long)]
+    follow: bool,
+}
+
+/// How often a log that is followed is looked at.
+const PULSE: Duration = Duration::from_millis(50);
+
+impl Log {
+    pub fn execute(self) -> Result<i32, Error> {
+        let folder = state::open()?.program(&self.name)?;
+        let path = folder.path().join(FILE);
+        let file = File::open(&path).map_err(|_| Error::NoSuchProgram(self.name.clone()))?;
+        let mut lines = BufReader::new(file);
+        let mut line = String::new();
+        loop {
+            // A line without its end is still being written.
+            match lines.read_line(&mut line) {
+                Ok(_) if line.ends_with('\n') => {
+                    self.print(&line)?;
+                    line.clear();
+                }
+                Ok(_) if self.follow && is_going_on(&folder) => std::thread::sleep(PULSE),
+                Ok(0) => return Ok(0),
+                Ok(_) => (),
+                Err(e) => return Err(Error::Output(e)),
+            }
+        }
+    }
+
+    fn print(&self, line: &str) -> Result<i32, Error> {
+        match serde_json::from_str::<Entry>(line) {
+            Ok(_) if self.json => output::text(line),
+            Ok(entry) => output::text(&sentence(&entry)),
+            // What another version wrote is shown as it is.
+            Err(_) => output::text(line),
+        }
+    }
+}
+
+fn is_going_on(folder: &ProgramFolder) -> bool {
+    folder.has("session")
+}
+
+/// An entry in words.
+fn sentence(entry: &Entry) -> String {
+    let cause = entry.cause.as_deref().unwrap_or("unknown cause");
+    let what = match entry.event {
+        Kind::Start => format!("started: {cause}"),
+        Kind::Injected => "protected".into(),
+        Kind::Killed => format!("died of {cause}"),
+        Kind::Recovered => format!("recovered from {cause}"),
+        Kind::Rollback => format!("rolled back after {cause}"),
+        Kind::Degradation => format!("cannot preserve: {cause}"),
+        Kind::Suspended => format!("protection suspended: {cause}"),
+        Kind::Exec => format!("became {cause}"),
+        Kind::Resumed => format!("resumed from the store after {cause}"),
+        Kind::AnchorRenewed => "made a new anchor".into(),
+        Kind::GaveUp => format!("gave up: {cause}"),
+        Kind::Exit => format!("ended: {cause}"),
+        Kind::SupervisorRestarted => "another supervisor took over".into(),
+        Kind::EngineError => format!("the engine failed: {cause}"),
+    };
+    let phase = entry.phase.as_ref().map(|phase| format!(", in phase {phase}")).unwrap_or_default();
+    let took = entry.duration_us.map(|us| format!(" ({us} µs)")).unwrap_or_default();
+    format!("{}  {what}{phase}{took}\n", entry.time)
+}

@@ -1,0 +1,23 @@
+//! `outlast resume`: everything of a program died but its store.
+
+use crate::state;
+use clap::Args;
+use outlast_supervisor::{departure, resume, Error};
+use std::path::PathBuf;
+
+/// Go on, in this terminal, with a program of which only the store is left
+#[derive(Args)]
+pub struct Resume {
+    /// The program
+    name: String,
+    /// Folder that `run --store` was given
+    #[arg(long, value_name = "DIR")]
+    store: Option<PathBuf>,
+}
+
+impl Resume {
+    pub fn execute(self) -> Result<i32, Error> {
+        state::open()?;
+        departure::depart(resume::resume(&self.name, self.store.as_deref())?)
+    }
+}

@@ -1,0 +1,82 @@
+//! Requests to a program that runs: commit now, stop for good.
+
+use crate::error::Error;
+use crate::files::ProgramFolder;
+use crate::meta::{self, Meta};
+use crate::{forward, futex, processes, status};
+use libc::pid_t;
+use outlast_image::control::{request, state};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
+use std::time::{Duration, Instant};
+
+/// How long a program may take to come to a point where it can commit.
+const COMMIT_PATIENCE: Duration = Duration::from_secs(5);
+/// How often something is looked at that nobody wakes us for.
+const PULSE: Duration = Duration::from_millis(5);
+
+/// Has the program commit, and waits until it has.
+pub fn commit(folder: &ProgramFolder) -> Result<(), Error> {
+    let session = folder.open_session().map_err(|_| Error::NotRunning(folder.name().into()))?;
+    let pid = status::program(&session, supervisor(folder)).ok_or_else(|| Error::NotRunning(folder.name().into()))?;
+    let control = session.control();
+    if control.state.load(Acquire) != state::PROTECTED {
+        return Err(Error::NotProtected(folder.name().into()));
+    }
+    let served = control.served.load(Acquire);
+    control.request.fetch_or(request::COMMIT, AcqRel);
+    futex::wake(&control.request);
+    forward::pass_the_gate(pid);
+    let asked = Instant::now();
+    while control.request.load(Acquire) & request::COMMIT != 0 {
+        if asked.elapsed() > COMMIT_PATIENCE {
+            control.request.fetch_and(!request::COMMIT, AcqRel);
+            return Err(Error::NoCommit(folder.name().into()));
+        }
+        futex::wait(&control.served, served, PULSE);
+    }
+    Ok(())
+}
+
+/// Ends the program for good: by SIGTERM, and by SIGKILL if it has not ended after `patience`.
+pub fn stop(folder: &ProgramFolder, patience: Duration) -> Result<(), Error> {
+    let session = folder.open_session().map_err(|_| Error::NotRunning(folder.name().into()))?;
+    let control = session.control();
+    control.stopping.store(1, Release);
+    let asked = Instant::now();
+    let mut hit = 0;
+    while folder.has("session") {
+        // It may be between two processes: whichever there is gets each signal once.
+        if let Some(pid) = status::program(&session, supervisor(folder)) {
+            let signal = if asked.elapsed() < patience { libc::SIGTERM } else { libc::SIGKILL };
+            if hit != signal || signal == libc::SIGKILL {
+                hit = signal;
+                kill(pid, signal);
+            }
+        }
+        if asked.elapsed() > patience + COMMIT_PATIENCE {
+            return Err(Error::NotStopped(folder.name().into()));
+        }
+        std::thread::sleep(PULSE);
+    }
+    Ok(())
+}
+
+fn supervisor(folder: &ProgramFolder) -> Option<pid_t> {
+    Meta::read(folder)
+        .ok()
+        .map(|meta| meta.supervisor)
+        .filter(meta::Supervisor::is_alive)
+        .map(|supervisor| supervisor.pid)
+}
+
+/// Sends a signal to a process that may not be a child of ours, and to no other that gets its number meanwhile.
+fn kill(pid: pid_t, signal: i32) {
+    // A process that is gone needs no signal.
+    let Ok(pidfd) = processes::open(pid) else { return };
+    let Some(signal) = rustix::process::Signal::from_named_raw(signal) else { return };
+    let _ = rustix::process::pidfd_send_signal(&pidfd, signal);
+    if signal == rustix::process::Signal::TERM {
+        // A stopped program ends only once it is continued.
+        let _ = rustix::process::pidfd_send_signal(&pidfd, rustix::process::Signal::CONT);
+    }
+}

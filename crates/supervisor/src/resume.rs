@@ -1,0 +1,40 @@
+//! `outlast resume`: everything of a program died but its store.
+
+use crate::adopt::{is_alive, is_resumable, Remains};
+use crate::clock;
+use crate::end::End;
+use crate::error::Error;
+use std::path::Path;
+
+/// Resumes a program in the current terminal, and watches it until it has ended for good.
+///
+/// `store` is the folder of a store on a disk, where the state folder may have gone with the machine's memory.
+pub fn resume(name: &str, store: Option<&Path>) -> Result<End, Error> {
+    let remains = match store {
+        Some(path) => Remains::on_disk(name, path)?,
+        None => Remains::of(name, None)?,
+    };
+    if remains.meta().ended.is_some() || !remains.stores().exists() {
+        return Err(Error::NothingLeft(name.into()));
+    }
+    remains.meta().credentials.permits_resume()?;
+    let session = match remains.folder().open_session() {
+        Ok(session) if is_alive(&session) => return Err(Error::Running(name.into())),
+        Ok(session) if is_resumable(&session) => session,
+        Ok(_) => return Err(Error::NothingLeft(name.into())),
+        // The machine was started again since: only a store on a disk is left.
+        Err(_) => remains.folder().create_session("session")?,
+    };
+    let cwd = remains.meta().cwd.to_path();
+    std::env::set_current_dir(&cwd)
+        .map_err(|e| Error::File(cwd, rustix::io::Errno::from_io_error(&e).unwrap_or(rustix::io::Errno::IO)))?;
+    let mut supervisor = remains.supervise(session)?;
+    supervisor.committed = true;
+    match supervisor.cold_resume("resume", clock::monotonic()) {
+        Some(end) => Ok(end),
+        None => {
+            supervisor.meta.write(&supervisor.folder, &supervisor.stores)?;
+            Ok(supervisor.watch())
+        }
+    }
+}

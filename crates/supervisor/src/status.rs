@@ -1,0 +1,143 @@
+//! How a program fares: what `ps` shows.
+
+use crate::error::Error;
+use crate::files::{ProgramFolder, StateFolder};
+use crate::meta::{Ended, Meta};
+use crate::session::Session;
+use crate::{clock, names, processes, reports};
+use libc::pid_t;
+use outlast_image::control::{state, Control};
+use serde::Serialize;
+use std::sync::atomic::Ordering::Acquire;
+use std::time::Duration;
+
+/// One program, in the words of `ps --json`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Status {
+    pub name: String,
+    /// The program's process; none if it does not run.
+    pub pid: Option<pid_t>,
+    /// All processes of the program.
+    pub pids: Vec<pid_t>,
+    /// The process that keeps its descriptors.
+    pub anchor: Option<pid_t>,
+    /// The process that watches it.
+    pub supervisor: Option<pid_t>,
+    /// A name of [`state::NAMES`]; `resumable` if only the store is left, `exited` if it ended for good.
+    pub state: String,
+    /// Where the store is.
+    pub store: String,
+    pub commits: u64,
+    pub recoveries: u64,
+    /// Microseconds since the last commit.
+    pub last_commit_age_us: Option<f64>,
+    /// Pages in the last commit.
+    pub dirty_pages: u64,
+    pub protected: bool,
+    /// Names of what cannot be preserved.
+    pub degradations: Vec<&'static str>,
+    /// How many times it became another program.
+    pub generation: u32,
+    pub command: Vec<String>,
+    /// RFC 3339.
+    pub started: String,
+    /// `exit 0`, `SIGTERM` …, once it has ended.
+    pub ended: Option<String>,
+}
+
+/// All programs of the user, by name.
+pub fn all(state: &StateFolder) -> Result<Vec<Status>, Error> {
+    let folders = state.names()?.into_iter().filter_map(|name| state.program(&name).ok());
+    // A folder without a description is that of a program that is being started or removed.
+    Ok(folders.filter_map(|folder| of(&folder).ok()).collect())
+}
+
+/// One program.
+pub fn of(folder: &ProgramFolder) -> Result<Status, Error> {
+    let meta = Meta::read(folder)?;
+    let mut status = Status {
+        name: folder.name().into(),
+        pid: None,
+        pids: Vec::new(),
+        anchor: None,
+        supervisor: meta.supervisor.is_alive().then_some(meta.supervisor.pid),
+        state: "exited".into(),
+        store: meta
+            .store
+            .as_ref()
+            .map_or_else(|| folder.path().join("store"), |path| path.to_path())
+            .display()
+            .to_string(),
+        commits: meta.commits_before,
+        recoveries: meta.recoveries_before,
+        last_commit_age_us: None,
+        dirty_pages: 0,
+        protected: false,
+        degradations: Vec::new(),
+        generation: meta.generation,
+        command: meta.argv.iter().map(|arg| arg.to_os_string().to_string_lossy().into_owned()).collect(),
+        started: meta.started,
+        ended: meta.ended.as_ref().map(ended),
+    };
+    if meta.ended.is_none() {
+        if let Ok(session) = folder.open_session() {
+            live(&mut status, &session);
+        }
+    }
+    Ok(status)
+}
+
+fn live(status: &mut Status, session: &Session) {
+    let control = session.control();
+    status.pid = program(session, status.supervisor);
+    status.anchor = holder(session, control.anchor_pid.load(Acquire));
+    status.pids = status.pid.into_iter().collect();
+    status.commits += control.commits.load(Acquire);
+    status.recoveries += reports::recoveries(control);
+    status.dirty_pages = control.dirty_pages.load(Acquire);
+    status.degradations = reports::degradations(control.degradations.load(Acquire));
+    status.last_commit_age_us = age_of_last_commit(control);
+    let known = control.state.load(Acquire);
+    status.protected = known == state::PROTECTED && status.pid.is_some();
+    status.state = match status.pid.or(status.anchor).or(status.supervisor) {
+        None => "resumable".into(),
+        Some(_) => state::NAMES.get(known as usize).copied().unwrap_or("unknown").into(),
+    };
+}
+
+/// A process id from the control page, if that process really has this session open.
+pub fn holder(session: &Session, pid: pid_t) -> Option<pid_t> {
+    let fd = session.inject_args().session_fd;
+    (pid > 0 && processes::is_running(pid) && processes::holds(pid, fd, session.file())).then_some(pid)
+}
+
+/// The program's process: one that runs without the engine holds no session, and is known by its parent.
+pub fn program(session: &Session, supervisor: Option<pid_t>) -> Option<pid_t> {
+    let pid = session.control().program_pid.load(Acquire);
+    let child = || (pid > 0 && processes::is_running(pid) && processes::parent_of(pid) == supervisor).then_some(pid);
+    holder(session, pid).or_else(|| supervisor.and_then(|_| child()))
+}
+
+fn ended(ended: &Ended) -> String {
+    match ended {
+        Ended::Exited(status) => format!("exit {status}"),
+        Ended::Killed(signal) => names::signal(*signal),
+    }
+}
+
+/// Microseconds since the last commit, whose moment the engine knows in ticks of the time stamp counter only.
+fn age_of_last_commit(control: &Control) -> Option<f64> {
+    let last = control.last_commit_tsc.load(Acquire);
+    let (tsc, ns) = (ticks(), clock::monotonic());
+    if last == 0 || last > tsc {
+        return None;
+    }
+    std::thread::sleep(Duration::from_millis(1));
+    let ns_per_tick = (clock::monotonic() - ns) as f64 / (ticks() - tsc) as f64;
+    Some(((tsc - last) as f64 * ns_per_tick / 100.0).round() / 10.0)
+}
+
+fn ticks() -> u64 {
+    // SAFETY: every x86-64 processor has the instruction, and it touches no memory.
+    unsafe { core::arch::x86_64::_rdtsc() }
+}
