@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use outlast_image::control::{state, Control};
 use outlast_image::degradation::Degradation;
+use outlast_image::event::phase;
 use rustix::process::Signal;
 
 use crate::control_page::ControlPage;
@@ -39,6 +40,8 @@ pub struct Plan {
     pub pace: (Duration, Duration),
     /// Phase to wait for before a blow; any if none.
     pub aim: Option<usize>,
+    /// Phase to let pass before a blow, as far as can be seen from outside.
+    pub avoid: Option<usize>,
     /// Blows after which the program is left alone.
     pub blows: u32,
 }
@@ -65,6 +68,8 @@ pub struct Blows {
 pub struct Swing {
     stop: AtomicBool,
     pub landed: AtomicU32,
+    /// Kills inside an operation, as far as can be seen from outside.
+    pub in_operation: AtomicU32,
     /// A blow took the supervisor, and nobody has taken its place yet.
     pub reviving: AtomicBool,
 }
@@ -196,6 +201,7 @@ impl Hand {
         if let (true, Target::Program, Signal::KILL, Some(page)) = (landed, target, signal, &self.page) {
             self.blows.kills += 1;
             self.blows.phases.count(page.phase());
+            self.swing.in_operation.store(self.blows.phases.of(phase::OPERATION), Relaxed);
         }
     }
 
@@ -206,15 +212,10 @@ impl Hand {
         if signal != Signal::KILL && !self.await_commit(control) {
             return false;
         }
-        if let Some(wanted) = self.plan.aim {
-            // Bounded: the phase may be rare in this program, and the victim may end.
-            let patience = Instant::now() + Duration::from_millis(20);
-            while page.phase() != wanted {
-                if Instant::now() > patience {
-                    return false;
-                }
-                std::hint::spin_loop();
-            }
+        if !spin_until(|| self.plan.aim.is_none_or(|wanted| page.phase() == wanted))
+            || !spin_until(|| self.plan.avoid != Some(page.phase()))
+        {
+            return false;
         }
         if !victim.strike(signal) {
             return false;
@@ -235,6 +236,18 @@ impl Hand {
         }
         control.state.load(Relaxed) == state::PROTECTED
     }
+}
+
+/// Bounded: a phase may be rare in the program, and the program may end.
+fn spin_until(condition: impl Fn() -> bool) -> bool {
+    let patience = Instant::now() + Duration::from_millis(20);
+    while !condition() {
+        if Instant::now() > patience {
+            return false;
+        }
+        std::hint::spin_loop();
+    }
+    true
 }
 
 /// The program, or the process that is just being restored as the program.

@@ -19,6 +19,7 @@ pub mod histogram;
 pub mod isolation;
 pub mod keeper;
 pub mod launch;
+pub mod patience;
 pub mod room;
 pub mod setting;
 pub mod suite;

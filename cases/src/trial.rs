@@ -15,6 +15,7 @@ use crate::failure::{Failure, Outcome};
 use crate::hammer::{Blows, Hammer, Revive, Swing};
 use crate::histogram::Histogram;
 use crate::launch::{Harness, Launcher, Tools, NAME};
+use crate::patience::Patience;
 use crate::room::Room;
 use crate::setting::Setting;
 use crate::tree;
@@ -78,12 +79,14 @@ impl Trial<'_> {
 
     /// One run under the hammer; returns the blows that landed.
     fn harmed(&self, launcher: &Launcher, unharmed: &View, seed: u64, report: &mut Report) -> Outcome<u32> {
-        let plan = self.attack.plan(self.case, self.blows.saturating_sub(report.landed), report.runs);
+        let plan = self.attack.plan(self.case, self.setting, self.blows.saturating_sub(report.landed), report.runs);
         let session = launcher.room.session(NAME);
         let hammer = Hammer::start(plan, session, revival(self.attack, launcher), seed);
         let swing = hammer.counters();
         let harness = Harness::Outlast { mutant: self.mutant.clone() };
+        let patience = (!self.setting.ring).then(|| Patience::start(swing.clone()));
         let view = self.view(launcher, &harness, seed, Some(unharmed), &swing);
+        let lost_patience = patience.is_some_and(Patience::end);
         let landed = swing.landed.load(Relaxed);
         let blows = hammer.stop();
         diagnosis::note("control page", &blows.last);
@@ -91,6 +94,10 @@ impl Trial<'_> {
         let log = EventLog::ask(launcher);
         if let Ok(log) = &log {
             diagnosis::note("log", format!("\n    {}", log.tail(12)));
+        }
+        if lost_patience {
+            report.window += 1;
+            return Ok(landed);
         }
         self.judge(&view?, unharmed, &blows, &log?, report)?;
         Ok(landed)

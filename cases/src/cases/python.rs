@@ -53,6 +53,10 @@ fn conversation() -> Script {
         steps.push(Step::wait(&format!("\nnow {i} ")));
     }
     steps.extend([
+        Step::line("print('turning'); exec('while True: pass')"),
+        Step::wait("\nturning"),
+        Step::key("\x03"),
+        Step::wait("KeyboardInterrupt"),
         Step::line("1/0"),
         Step::wait("ZeroDivisionError"),
         Step::line("sum(map(len, seen.values())), total"),
