@@ -37,6 +37,18 @@ pub mod anchor_command {
     pub const EXIT: u32 = 2;
 }
 
+/// How a change of credentials is made known to the supervisor, who must never resume the program with more than it had.
+/// Values of [`Control::credential_request`].
+pub mod credential_request {
+    pub const NONE: u32 = 0;
+    /// Engine: a change of user, group, capabilities, no_new_privs or seccomp filters is about to be made.
+    pub const ASKED: u32 = 1;
+    /// Supervisor: noted; the engine may go on with the change.
+    pub const NOTED: u32 = 2;
+    /// Engine: the change was made, or failed; the supervisor asks the kernel what the program has now.
+    pub const CHANGED: u32 = 3;
+}
+
 /// Shared by the program, its anchor and the supervisor. At most one page.
 #[repr(C, align(64))]
 pub struct Control {
@@ -111,7 +123,8 @@ pub struct Control {
     pub error_number: AtomicI32,
     /// Engine: argument of exit_group, once `state` is EXITING.
     pub exit_code: AtomicI32,
-    pub reserved: AtomicU32,
+    /// One of [`credential_request`]. A futex.
+    pub credential_request: AtomicU32,
     /// Engine: 128 bits for tests and profiles.
     pub probe: [AtomicU64; 32],
 }

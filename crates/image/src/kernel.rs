@@ -34,6 +34,8 @@ pub struct KernelState {
     pub vdso: [u64; 3],
     /// `PR_SET_MM_MAP` fields that a cold resume sets again: code, data, stack, arg, env (start, end), auxv follows elsewhere.
     pub mm: [u64; 10],
+    /// Name of the thread, as `prctl(PR_GET_NAME)` tells.
+    pub comm: [u8; 16],
     pub umask: u32,
     /// `PR_GET_DUMPABLE` and the like are not here: security state never comes from the store.
     pub reserved: u32,

@@ -40,10 +40,13 @@ pub mod session {
     pub const INJECT: u64 = PAGE;
     /// [`crate::pending::PendingOp`] slots.
     pub const PENDING: u64 = 2 * PAGE;
-    /// io_uring submission and completion rings.
-    pub const RINGS: u64 = 3 * PAGE;
-    /// io_uring submission entries.
-    pub const SQES: u64 = 4 * PAGE;
+    /// Places for io_uring rings: each a page of rings, then a page of submission entries. A ring of a dead process
+    /// may still be written to by the kernel, so every new ring takes the next place.
+    pub const RINGS: u64 = 2 << 20;
+    /// How many places there are; they are used in turn.
+    pub const RING_PLACES: u32 = 128;
+    /// Bytes of a place.
+    pub const RING_PLACE_LEN: u64 = 2 * PAGE;
     /// Ring of events for the log.
     pub const EVENTS: u64 = 8 * PAGE;
     /// Length of the ring of events in bytes.
@@ -57,4 +60,4 @@ pub mod session {
 /// Descriptors of the engine sit just below this number, or below the soft limit if that is lower.
 pub const ENGINE_FD_CEILING: i32 = 1024;
 /// How many descriptors the engine keeps for itself.
-pub const ENGINE_FDS: i32 = 16;
+pub const ENGINE_FDS: i32 = 64;

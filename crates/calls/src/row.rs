@@ -1,0 +1,116 @@
+//! One line of the table.
+
+use crate::{Class, Interrupted, Len, Out, RingOp, Witness};
+
+/// The largest number of out-parameters that a call has.
+pub const OUTS: usize = 4;
+
+/// Everything the engine must know about one system call before it makes it.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// Number in `asm/unistd_64.h`.
+    pub nr: u16,
+    /// Name there, without `__NR_`.
+    pub name: &'static str,
+    pub class: Class,
+    /// Can block for an unbounded time (on local file systems; a dead network server can hold any call).
+    pub waits: bool,
+    pub interrupted: Interrupted,
+    /// The argument that the engine must look at before it trusts the class. Never set where the class is Pure.
+    pub decided_by: Option<u8>,
+    /// The ring operation with the same effect, if there is one.
+    pub ring: Option<RingOp>,
+    /// What tells whether it happened, where there is no ring.
+    pub witness: Witness,
+    /// For Redo: why it is idempotent. For Once: how to tell. For Object: what is lost. Else what a reader must know,
+    /// or "".
+    pub note: &'static str,
+    descriptors: u8,
+    outs: u8,
+    out: [Out; OUTS],
+}
+
+impl Row {
+    /// Bit `i` is set if argument `i` is a descriptor (for the `*at` calls also AT_FDCWD).
+    pub const fn descriptors(&self) -> u8 {
+        self.descriptors
+    }
+
+    /// The first argument that is a descriptor.
+    pub const fn descriptor(&self) -> Option<u8> {
+        if self.descriptors == 0 {
+            None
+        } else {
+            Some(self.descriptors.trailing_zeros() as u8)
+        }
+    }
+
+    /// The memory that the kernel writes.
+    pub const fn outs(&self) -> &[Out] {
+        self.out.split_at(self.outs as usize).0
+    }
+
+    pub(crate) const fn new(nr: u16, name: &'static str, class: Class) -> Row {
+        Row {
+            nr,
+            name,
+            class,
+            waits: false,
+            interrupted: Interrupted::Never,
+            decided_by: None,
+            ring: None,
+            witness: Witness::None,
+            note: "",
+            descriptors: 0,
+            outs: 0,
+            out: [Out { arg: 0, len: Len::Fixed(0) }; OUTS],
+        }
+    }
+
+    pub(crate) const fn waits(mut self, interrupted: Interrupted) -> Row {
+        self.waits = true;
+        self.interrupted = interrupted;
+        self
+    }
+
+    pub(crate) const fn interrupted(mut self, interrupted: Interrupted) -> Row {
+        self.interrupted = interrupted;
+        self
+    }
+
+    pub(crate) const fn decided_by(mut self, arg: u8) -> Row {
+        self.decided_by = Some(arg);
+        self
+    }
+
+    pub(crate) const fn ring(mut self, op: RingOp) -> Row {
+        self.ring = Some(op);
+        self
+    }
+
+    pub(crate) const fn witness(mut self, witness: Witness) -> Row {
+        self.witness = witness;
+        self
+    }
+
+    pub(crate) const fn note(mut self, note: &'static str) -> Row {
+        self.note = note;
+        self
+    }
+
+    pub(crate) const fn fd(mut self, arg: u8) -> Row {
+        self.descriptors |= 1 << arg;
+        self
+    }
+
+    pub(crate) const fn fds(mut self, mask: u8) -> Row {
+        self.descriptors = mask;
+        self
+    }
+
+    pub(crate) const fn out(mut self, arg: u8, len: Len) -> Row {
+        self.out[self.outs as usize] = Out { arg, len };
+        self.outs += 1;
+        self
+    }
+}

@@ -1,0 +1,192 @@
+//! Once: the witness is not there before, is there after, and a second call fails.
+
+use super::{file, free};
+use crate::arena::Arena;
+use crate::child::{call_in_child, in_child};
+use crate::raw::{call, make, must, syscall};
+use outlast_calls::{row, Class, Place, Witness, TABLE};
+use std::collections::BTreeSet;
+
+const AT_FDCWD: u64 = -100_i64 as u64;
+const AT_SYMLINK_NOFOLLOW_EMPTY_PATH: u64 = 0x1100;
+const AT_REMOVEDIR: u64 = 0x200;
+const ENODATA: i64 = -61;
+const EOPNOTSUPP: i64 = -95;
+
+/// The inode number behind a place, if there is one.
+fn inode(arena: &mut Arena, place: Place, args: &[u64; 6]) -> Option<u64> {
+    let empty = arena.text("");
+    let stat = arena.scratch(&[0; 144]);
+    let dir = place.dir.map_or(AT_FDCWD, |arg| args[arg as usize]);
+    let path = place.path.map_or(empty, |arg| args[arg as usize]);
+    let found = make("newfstatat", [dir, path, stat, AT_SYMLINK_NOFOLLOW_EMPTY_PATH]);
+    // SAFETY: 144 bytes of scratch memory, the inode number at 8.
+    (found == 0).then(|| unsafe { (stat as *const u64).add(1).read_volatile() })
+}
+
+/// A path for a place, by its descriptor where the path is not among the arguments.
+fn path_of(arena: &mut Arena, place: Place, args: &[u64; 6]) -> u64 {
+    match (place.dir, place.path) {
+        (Some(fd), None) => arena.text(&format!("/proc/self/fd/{}", args[fd as usize])),
+        (_, path) => args[path.expect("a path") as usize],
+    }
+}
+
+/// What the witness says now: a number that changes when the call happens.
+fn look(arena: &mut Arena, witness: Witness, args: &[u64; 6]) -> Option<u64> {
+    match witness {
+        Witness::Created(place) | Witness::Removed(place) => inode(arena, place, args),
+        Witness::Moved { to, .. } => inode(arena, to, args),
+        Witness::AttributeRemoved { of, name } => {
+            let path = path_of(arena, of, args);
+            let gone = make("getxattr", [path, args[name as usize], 0, 0]) == ENODATA;
+            (!gone).then_some(1)
+        }
+        Witness::Bound => {
+            let (address, len) = (arena.scratch(&[0; 128]), arena.scratch(&128_u32.to_ne_bytes()));
+            must("getsockname", [args[0], address, len]);
+            // SAFETY: scratch memory, a family of two bytes and an address behind it.
+            let port = unsafe { (address as *const u16).add(1).read_volatile() };
+            (port != 0).then_some(1)
+        }
+        Witness::Connected => {
+            let (address, len) = (arena.scratch(&[0; 128]), arena.scratch(&128_u32.to_ne_bytes()));
+            (make("getpeername", [args[0], address, len]) == 0).then_some(1)
+        }
+        Witness::Leader | Witness::None => panic!("looked at in a test of its own"),
+    }
+}
+
+fn witnessed(name: &str, setup: impl Fn(&mut Arena) -> Vec<u64>) {
+    let mut arena = Arena::new(0);
+    let given = setup(&mut arena);
+    let (nr, args) = call(name, &given);
+    let row = row(nr).expect("the row");
+    let from = match row.witness {
+        Witness::Moved { from, .. } => inode(&mut arena, from, &args),
+        _ => None,
+    };
+    let before = look(&mut arena, row.witness, &args);
+    let result = call_in_child(&arena, nr, args);
+    if result == EOPNOTSUPP {
+        println!("skipped: not supported here");
+        return;
+    }
+    assert!(result >= 0, "{name}: error {}", -result);
+    let after = look(&mut arena, row.witness, &args);
+    match row.witness {
+        Witness::Removed(_) | Witness::AttributeRemoved { .. } => {
+            assert!(before.is_some() && after.is_none(), "{name}")
+        }
+        Witness::Moved { from: old, .. } => {
+            assert!(from.is_some() && before != after && after == from, "{name}");
+            assert_eq!(inode(&mut arena, old, &args), None, "{name}");
+        }
+        _ => assert!(before.is_none() && after.is_some(), "{name}"),
+    }
+    if name != "creat" {
+        let again = call_in_child(&arena, nr, args);
+        assert!(again < 0, "{name} a second time succeeds: it would be Redo");
+    }
+}
+
+fn attributed(arena: &mut Arena) -> (u64, u64) {
+    let (path, name) = (file(arena), arena.text("user.outlast"));
+    make("setxattr", [path, name, path, 5, 0]);
+    (path, name)
+}
+
+fn directory(arena: &mut Arena) -> u64 {
+    let path = free(arena);
+    must("mkdir", [path, 0o700]);
+    path
+}
+
+/// A socket, and an IPv4 loopback address with a port: of a listener, or 0.
+fn socket(arena: &mut Arena, port: u16) -> [u64; 3] {
+    let fd = must("socket", [2, 1, 0]);
+    arena.finally(move || must("close", [fd]));
+    let mut address = [2, 0, 0, 0, 127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0];
+    address[2..4].copy_from_slice(&port.to_be_bytes());
+    [fd, arena.input(&address), 16]
+}
+
+macro_rules! once {
+    ($($test:ident $arena:ident => $args:expr;)*) => {
+        const MADE: &[&str] = &["setsid", $(stringify!($test)),*];
+
+        $(
+            #[test]
+            fn $test() {
+                witnessed(stringify!($test), |$arena| $args.to_vec());
+            }
+        )*
+    };
+}
+
+once! {
+    creat a => [free(a), 0o600];
+    mkdir a => [free(a), 0o700];
+    mkdirat a => [AT_FDCWD, free(a), 0o700];
+    mknod a => [free(a), 0o010_600, 0];
+    mknodat a => [AT_FDCWD, free(a), 0o010_600, 0];
+    rmdir a => [directory(a)];
+    unlink a => [file(a)];
+    unlinkat a => [AT_FDCWD, directory(a), AT_REMOVEDIR];
+    rename a => [file(a), free(a)];
+    renameat a => [AT_FDCWD, file(a), AT_FDCWD, free(a)];
+    renameat2 a => [AT_FDCWD, file(a), AT_FDCWD, free(a), 0];
+    link a => [file(a), free(a)];
+    linkat a => [AT_FDCWD, file(a), AT_FDCWD, free(a), 0];
+    symlink a => [a.text("nowhere"), free(a)];
+    symlinkat a => [a.text("nowhere"), AT_FDCWD, free(a)];
+    removexattr a => <[u64; 2]>::from(attributed(a));
+    lremovexattr a => <[u64; 2]>::from(attributed(a));
+    fremovexattr a => {
+        let (path, name) = attributed(a);
+        let fd = must("open", [path, 0]);
+        a.finally(move || must("close", [fd]));
+        [fd, name]
+    };
+    removexattrat a => {
+        let (path, name) = attributed(a);
+        [AT_FDCWD, path, 0, name]
+    };
+    bind a => socket(a, 0);
+    connect a => {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback");
+        let port = listener.local_addr().expect("its address").port();
+        a.keep(listener);
+        socket(a, port)
+    };
+}
+
+#[test]
+fn setsid_makes_a_leader_once() {
+    const GETPID: u64 = 39;
+    const GETSID: u64 = 124;
+    let (setsid, none) = call("setsid", &[]);
+    let mut arena = Arena::new(0);
+    let seen = arena.scratch(&[0; 16]) as *mut [i64; 2];
+    // SAFETY: both calls touch no memory; the scratch memory is shared with the child and no one else.
+    let look = || unsafe { seen.write_volatile([syscall(GETSID, [0; 6]), syscall(GETPID, [0; 6])]) };
+
+    assert!(in_child(&arena, setsid, none, look) > 0);
+    // SAFETY: the child has written both, and is gone.
+    let [session, process] = unsafe { seen.read_volatile() };
+    assert_ne!(session, process, "no leader before");
+
+    arena.first("setsid", &[]);
+    assert!(in_child(&arena, setsid, none, look) < 0, "setsid a second time");
+    // SAFETY: the child has written both, and is gone.
+    let [session, process] = unsafe { seen.read_volatile() };
+    assert_eq!(session, process, "the leader after");
+}
+
+#[test]
+fn every_once_is_witnessed() {
+    let made: BTreeSet<&str> = MADE.iter().copied().collect();
+    let once: BTreeSet<&str> =
+        TABLE.iter().flatten().filter(|row| row.class == Class::Once).map(|row| row.name).collect();
+    assert_eq!(made, once);
+}

@@ -1,0 +1,199 @@
+//! Calls that make, drop or move descriptors. Their effects are private: they are noted and undone by a rollback, not
+//! paid for with a commit each.
+//!
+//! A descriptor that appeared since the commit is simply closed by a rollback (it is not in the committed table). One
+//! that the program closes lives on under a hidden number until the next commit, if closing it is invisible to
+//! others; closing a pipe or socket is seen by its peer and is a visible event.
+
+use crate::calls::names;
+use crate::commit::commit;
+use crate::control::phase;
+use crate::dispatch::{interruptible, native, redo, Call};
+use crate::state::{journal, Engine};
+use crate::sys::{err, nr, syscall};
+use crate::thread::Thread;
+use crate::user;
+use outlast_image::context::pending_kind;
+use outlast_image::descriptor::descriptor_kind as kind;
+use outlast_image::event::phase as at;
+
+const O_CREAT: u64 = 0o100;
+const O_TRUNC: u64 = 0o1000;
+const O_TMPFILE: u64 = 0o20000000;
+const F_DUPFD: u64 = 0;
+const F_GETFD: u64 = 1;
+const F_SETFD: u64 = 2;
+const F_DUPFD_CLOEXEC: u64 = 1030;
+
+/// Calls that make descriptors.
+pub fn open(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
+    let a = call.args;
+    let flags = match call.nr {
+        nr::OPEN => a[1],
+        nr::OPENAT => a[2],
+        nr::CREAT => O_CREAT | O_TRUNC,
+        nr::OPENAT2 => user::read::<u64>(a[2]).unwrap_or(0),
+        _ => 0,
+    };
+    if flags & (O_CREAT | O_TRUNC) != 0 || flags & O_TMPFILE == O_TMPFILE {
+        return names::serve(e, t, call);
+    }
+    match call.nr {
+        nr::DUP2 | nr::DUP3 => dup_onto(e, t, call),
+        nr::PIPE | nr::PIPE2 | nr::SOCKETPAIR => pair(e, call, if call.nr == nr::SOCKETPAIR { a[3] } else { a[0] }),
+        nr::FCNTL => fcntl(e, t, call),
+        _ => {
+            let r = interruptible(t, call);
+            e.fds.opened(r);
+            r
+        }
+    }
+}
+
+fn pair(e: &mut Engine, call: &Call, at: u64) -> i64 {
+    let r = native(call);
+    if r == 0 {
+        if let Some([x, y]) = user::read::<[i32; 2]>(at) {
+            e.fds.opened(x as i64);
+            e.fds.opened(y as i64);
+        }
+    }
+    r
+}
+
+fn dup_onto(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
+    let (from, to) = (call.args[0] as i32, call.args[1] as i32);
+    if e.fds.is_own(to) {
+        return err::EBADF;
+    }
+    if from != to && e.fds.is_open(to) && e.fds.is_open(from) {
+        let r = drop_descriptor(e, t, to, Some(call));
+        if r.is_some() {
+            e.fds.opened(to as i64);
+            return r.unwrap_or(0);
+        }
+    }
+    let r = native(call);
+    if !err::is(r) && from != to {
+        e.fds.opened(r);
+    }
+    r
+}
+
+/// Takes `fd` from the program so that a rollback can bring it back. `Some(result)`: closing it is visible, and
+/// `instead` (or the close itself) was done after a commit. `None`: it lives on under a hidden number.
+fn drop_descriptor(e: &mut Engine, t: &mut Thread, fd: i32, instead: Option<&Call>) -> Option<i64> {
+    let private = matches!(e.fds.kind(fd), kind::REGULAR | kind::DIRECTORY | kind::CHARACTER);
+    if private && e.fds.may_delay() {
+        let hidden = e.fds.hidden();
+        if e.store().journal_append(journal::CLOSE, bytemuck::bytes_of(&[hidden, fd])).is_ok() {
+            // SAFETY: the hidden number is the engine's and free.
+            let r = unsafe { syscall!(nr::DUP3, fd, hidden, 0o2000000) };
+            if !err::is(r) {
+                e.fds.delay(fd);
+                return None;
+            }
+        }
+    }
+    let close = Call { nr: nr::CLOSE, args: [fd as u64, 0, 0, 0, 0, 0] };
+    let call = instead.unwrap_or(&close);
+    commit(e, call.pending(pending_kind::REDO));
+    phase(at::OPERATION);
+    let r = interruptible(t, call);
+    phase(at::COMPLETED);
+    Some(r)
+}
+
+/// close and close_range.
+pub fn close(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
+    if call.nr == nr::CLOSE_RANGE {
+        return close_range(e, t, call);
+    }
+    let fd = call.fd();
+    if e.fds.is_own(fd) || (!e.fds.is_open(fd) && fd >= 0 && (fd as usize) < crate::descriptors::HIGHEST) {
+        return err::EBADF;
+    }
+    match drop_descriptor(e, t, fd, None) {
+        Some(r) => {
+            if r != err::EBADF {
+                e.fds.closed(fd);
+            }
+            r
+        }
+        None => {
+            let r = native(call);
+            e.fds.closed(fd);
+            r
+        }
+    }
+}
+
+fn close_range(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
+    let [first, last, flags, ..] = call.args;
+    let (first, last) = (first as u32, last as u32);
+    if first > last || flags & !6 != 0 {
+        return err::EINVAL;
+    }
+    let highest = (last as usize).min(crate::descriptors::HIGHEST - 1);
+    for fd in first as usize..=highest {
+        let fd = fd as i32;
+        if e.fds.is_open(fd) {
+            if flags & 4 != 0 {
+                let set = Call { nr: nr::FCNTL, args: [fd as u64, F_SETFD, 1, 0, 0, 0] };
+                fcntl(e, t, &set);
+            } else {
+                close(e, t, &Call { nr: nr::CLOSE, args: [fd as u64, 0, 0, 0, 0, 0] });
+            }
+        }
+    }
+    0
+}
+
+/// fcntl: the commands that make or mark descriptors; all others as the table says.
+pub fn fcntl(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
+    match call.args[1] {
+        F_DUPFD | F_DUPFD_CLOEXEC => {
+            let r = native(call);
+            e.fds.opened(r);
+            r
+        }
+        F_SETFD => {
+            // SAFETY: F_GETFD has no effect.
+            let old = unsafe { syscall!(nr::FCNTL, call.fd(), F_GETFD) };
+            if !err::is(old) && old as u64 & 1 != call.args[2] & 1 {
+                let entry = [call.fd() as i64, old];
+                if e.store().journal_append(journal::FD_FLAGS, bytemuck::bytes_of(&entry)).is_err() {
+                    return redo(e, t, call);
+                }
+            }
+            native(call)
+        }
+        // F_GETFD, F_GETFL, F_GETLK, F_GETOWN, F_GETSIG, F_GETLEASE, F_GETPIPE_SZ, F_GET_SEALS, F_OFD_GETLK.
+        1 | 3 | 5 | 9 | 11 | 16 | 36 | 1025 | 1032 | 1034 => native(call),
+        _ => redo(e, t, call),
+    }
+}
+
+/// Notes the offset of a file before its first change since the commit.
+pub fn note_offset(e: &mut Engine, fd: i32) {
+    let seq = e.store().seq();
+    if e.fds.note_offset(fd, seq) {
+        // SAFETY: lseek(fd, 0, SEEK_CUR) has no effect.
+        let old = unsafe { syscall!(nr::LSEEK, fd, 0, 1) };
+        if !err::is(old) {
+            let entry = [fd as i64, old];
+            if e.store().journal_append(journal::OFFSET, bytemuck::bytes_of(&entry)).is_err() {
+                crate::commit::commit_at_gate(e);
+            }
+        }
+    }
+}
+
+/// lseek, getdents.
+pub fn offset(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
+    if call.nr == nr::FCNTL {
+        return fcntl(e, t, call);
+    }
+    note_offset(e, call.fd());
+    interruptible(t, call)
+}

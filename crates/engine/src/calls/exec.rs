@@ -1,0 +1,55 @@
+//! execve: the program is replaced, and its successor is protected from its first instruction, too.
+
+use crate::commit::commit;
+use crate::control::{control, degrade};
+use crate::dispatch::{native, Call};
+use crate::state::Engine;
+use crate::sys::{err, futex_wait, futex_wake, nr, syscall};
+use crate::thread::Thread;
+use core::sync::atomic::Ordering::*;
+use outlast_image::context::pending_kind;
+use outlast_image::control::state;
+use outlast_image::degradation::Degradation;
+
+/// How long the engine waits for a supervisor to take hold of it before it goes on without.
+const PATIENCE_NS: u64 = 2_000_000_000;
+
+pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
+    if let Some(r) = cannot_run(call) {
+        return r;
+    }
+    commit(e, call.pending(pending_kind::EXEC));
+    let _ = t;
+    replace(e, call)
+}
+
+/// A quick answer for a search along PATH: is there such a program at all?
+fn cannot_run(call: &Call) -> Option<i64> {
+    if call.nr != nr::EXECVE {
+        return None;
+    }
+    // SAFETY: access has no effect.
+    let r = unsafe { syscall!(nr::ACCESS, call.args[0], 1) };
+    err::is(r).then_some(r)
+}
+
+/// Asks the supervisor to take hold of the successor, then execs. Returns only if that fails.
+pub fn replace(_e: &mut Engine, call: &Call) -> i64 {
+    let c = control();
+    c.exec_ready.store(0, Release);
+    c.state.store(state::EXECING, Release);
+    c.exec_request.store(1, Release);
+    futex_wake(&c.exec_request);
+    while c.exec_ready.load(Acquire) == 0 {
+        let r = futex_wait(&c.exec_ready, 0, Some(PATIENCE_NS));
+        if r == -110 {
+            degrade(Degradation::TraceForbidden);
+            break;
+        }
+    }
+    let r = native(call);
+    c.exec_request.store(2, Release);
+    futex_wake(&c.exec_request);
+    c.state.store(state::PROTECTED, Release);
+    r
+}

@@ -1,0 +1,15 @@
+//! The program's end: noted first, so that a kill within it is not taken for a failure.
+
+use crate::control::control;
+use crate::dispatch::{native, Call, Outcome};
+use crate::state::Engine;
+use crate::thread::Thread;
+use core::sync::atomic::Ordering::*;
+use outlast_image::control::state;
+
+pub fn serve(_e: &mut Engine, _t: &mut Thread, call: &Call) -> Outcome {
+    let c = control();
+    c.exit_code.store(call.args[0] as i32, Release);
+    c.state.store(state::EXITING, Release);
+    Outcome::Return(native(call))
+}

@@ -1,0 +1,316 @@
+//! Calls that consume: bytes of pipes, sockets and terminals, connections.
+//!
+//! The wait happens first, in the program's context; then a commit, then the operation on the ring, whose data lands in
+//! the bounce buffer of the session. What the operation took is thus always the result of the call that the last commit
+//! stands before, and a restored process gives it to the program.
+
+use super::message::{self, Header, Vectors, CONTROL, CONTROL_LEN, DATA, DATA_LEN, HEAD, NAME, NAME_LEN};
+use crate::calls::descriptors::note_offset;
+use crate::commit::commit;
+use crate::dispatch::{interruptible, visible, Call};
+use crate::operation::{is_nonblocking, is_ready, wait_ready, Operation, POLLIN};
+use crate::ring::{op, Entry};
+use crate::state::Engine;
+use crate::sys::{err, nr};
+use crate::thread::Thread;
+use crate::user;
+use outlast_image::context::pending_kind;
+use outlast_image::descriptor::descriptor_kind as kind;
+
+const MSG_PEEK: u64 = 2;
+const MSG_TRUNC: u64 = 0x20;
+const MSG_DONTWAIT: u64 = 0x40;
+const MSG_WAITALL: u64 = 0x100;
+const MSG_ERRQUEUE: u64 = 0x2000;
+const RWF_NOWAIT: u32 = 8;
+const ACCEPT_DONTWAIT: u16 = 2;
+
+pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
+    let fd = call.fd();
+    if e.fds.is_own(fd) {
+        return err::EBADF;
+    }
+    match (call.nr, e.fds.kind(fd)) {
+        // Files have no input that could be consumed; only their offset moves.
+        (_, kind::UNKNOWN) | (nr::PREAD64 | nr::PREADV, _) | (55, _) => interruptible(t, call),
+        (_, kind::CHARACTER) => interruptible(t, call),
+        (_, kind::REGULAR | kind::DIRECTORY | kind::BLOCK) => {
+            note_offset(e, fd);
+            interruptible(t, call)
+        }
+        (nr::READ | nr::READV | nr::RECVFROM | nr::RECVMSG | nr::ACCEPT | nr::ACCEPT4, _) if e.ring.available() => {
+            consume(e, t, call)
+        }
+        _ => visible(e, t, call),
+    }
+}
+
+fn message_flags(call: &Call) -> u64 {
+    match call.nr {
+        nr::RECVFROM => call.args[3],
+        nr::RECVMSG => call.args[2],
+        _ => 0,
+    }
+}
+
+fn consume(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
+    let flags = message_flags(call);
+    if flags & (MSG_PEEK | MSG_ERRQUEUE) != 0 {
+        return interruptible(t, call);
+    }
+    let fd = call.fd();
+    loop {
+        if !is_ready(fd, POLLIN) {
+            if flags & MSG_DONTWAIT != 0 || is_nonblocking(fd) {
+                return err::EAGAIN;
+            }
+            let timeout = if e.fds.kind(fd) == kind::TERMINAL { terminal_timeout(fd) } else { receive_timeout(e, fd) };
+            let r = wait_ready(t, fd, POLLIN, timeout);
+            if err::is(r) {
+                return r;
+            }
+            if r == 0 {
+                return if e.fds.kind(fd) == kind::TERMINAL { 0 } else { err::EAGAIN };
+            }
+        }
+        let seq = commit(e, call.pending(pending_kind::RING));
+        if seq == 0 {
+            return interruptible(t, call);
+        }
+        let mut operation = Operation::new(seq);
+        let r = finish(e, t, call, &mut operation);
+        if r != err::EAGAIN || flags & MSG_DONTWAIT != 0 || is_nonblocking(fd) {
+            return r;
+        }
+    }
+}
+
+/// A terminal with VMIN 0 answers a read after VTIME tenths of a second at the latest; -1: no such limit.
+fn terminal_timeout(fd: i32) -> i64 {
+    let mut termios = [0u8; 64];
+    // SAFETY: TCGETS writes 36 bytes.
+    let r = unsafe { crate::sys::syscall!(nr::IOCTL, fd, 0x5401, termios.as_mut_ptr()) };
+    let local = u32::from_le_bytes([termios[12], termios[13], termios[14], termios[15]]);
+    // c_line at 16, c_cc from 17: VTIME is 5, VMIN is 6.
+    match (r, local & 2 != 0, termios[17 + 6]) {
+        (0, false, 0) => termios[17 + 5] as i64 * 100,
+        _ => -1,
+    }
+}
+
+/// SO_RCVTIMEO in milliseconds; -1: none.
+fn receive_timeout(e: &mut Engine, fd: i32) -> i64 {
+    if e.fds.kind(fd) != kind::SOCKET {
+        return -1;
+    }
+    let (mut time, mut len) = ([0u64; 2], 16u32);
+    // SAFETY: getsockopt writes at most 16 bytes.
+    let r = unsafe { crate::sys::syscall!(55, fd, 1, 20, time.as_mut_ptr(), &raw mut len) };
+    if r != 0 || time == [0, 0] {
+        return -1;
+    }
+    (time[0] * 1000 + time[1].div_ceil(1000)) as i64
+}
+
+/// Does the operation that a commit stands before, or takes its result from a dead predecessor, and gives what came in
+/// to the program. Called by `consume`, and by a restore.
+pub fn finish(e: &mut Engine, t: &mut Thread, call: &Call, operation: &mut Operation) -> i64 {
+    let fd = call.fd();
+    let a = call.args;
+    match call.nr {
+        nr::READ => {
+            let r = run_read(e, operation, fd, a[2].min(DATA_LEN));
+            give(r, |n| user::write_bytes(a[1], bounced(n)))
+        }
+        nr::READV => {
+            let Some(v) = Vectors::new(a[1], a[2]) else { return err::EFAULT };
+            let r = run_read(e, operation, fd, v.total.min(DATA_LEN));
+            give(r, |n| v.spread(DATA, n))
+        }
+        nr::RECVFROM => receive_from(e, operation, call),
+        nr::RECVMSG => receive_message(e, operation, call),
+        nr::ACCEPT | nr::ACCEPT4 => accept(e, t, operation, call),
+        _ => err::ENOSYS,
+    }
+}
+
+fn bounced(n: u64) -> &'static [u8] {
+    // SAFETY: `n` is a result for a request of at most DATA_LEN bytes.
+    unsafe { core::slice::from_raw_parts(DATA as *const u8, n.min(DATA_LEN) as usize) }
+}
+
+fn give(r: i64, write: impl FnOnce(u64) -> bool) -> i64 {
+    if r > 0 && !write(r as u64) {
+        return err::EFAULT;
+    }
+    r
+}
+
+fn run_read(e: &mut Engine, operation: &mut Operation, fd: i32, len: u64) -> i64 {
+    let entry = Entry {
+        opcode: op::READ,
+        fd,
+        addr: DATA,
+        len: len as u32,
+        off: !0,
+        op_flags: RWF_NOWAIT,
+        ..Default::default()
+    };
+    let nowait = e.fds.kind(fd) != kind::TERMINAL;
+    let r = operation.run(e, if nowait { entry } else { Entry { op_flags: 0, ..entry } });
+    if r == err::EOPNOTSUPP && nowait {
+        return operation.run(e, Entry { op_flags: 0, ..entry });
+    }
+    r
+}
+
+fn receive_header(flags: u64, len: u64) -> Entry {
+    let header = Header {
+        name: NAME,
+        name_len: NAME_LEN,
+        vectors: Vectors::bounce(len),
+        count: 1,
+        control: CONTROL,
+        control_len: CONTROL_LEN,
+        flags: 0,
+    };
+    // SAFETY: the header lies at the start of the bounce buffer.
+    unsafe { (HEAD as *mut Header).write(header) };
+    Entry {
+        opcode: op::RECVMSG,
+        addr: HEAD,
+        len: 1,
+        op_flags: (flags & !MSG_WAITALL | MSG_DONTWAIT) as u32,
+        ..Default::default()
+    }
+}
+
+fn received_header() -> Header {
+    // SAFETY: written by the kernel or a predecessor's kernel; plain integers.
+    unsafe { (HEAD as *const Header).read_volatile() }
+}
+
+fn receive_from(e: &mut Engine, operation: &mut Operation, call: &Call) -> i64 {
+    let [fd, buf, len, flags, name, name_len] = call.args;
+    let want = len.min(DATA_LEN);
+    let mut entry = receive_header(flags, want);
+    entry.fd = fd as i32;
+    let found = operation.was_found();
+    let r = operation.run(e, entry);
+    if r < 0 {
+        return r;
+    }
+    if !found || r >= 0 {
+        let n = (r as u64).min(want);
+        if n > 0 && !user::write_bytes(buf, bounced(n)) {
+            return err::EFAULT;
+        }
+        if name != 0 && name_len != 0 && !give_name(name, name_len, received_header().name_len as u32) {
+            return err::EFAULT;
+        }
+    }
+    if flags & MSG_TRUNC != 0 {
+        r
+    } else {
+        (r as u64).min(len) as i64
+    }
+}
+
+fn give_name(name: u64, name_len: u64, actual: u32) -> bool {
+    let Some(room) = user::read::<u32>(name_len) else { return false };
+    let n = room.min(actual).min(NAME_LEN as u32) as usize;
+    // SAFETY: the name lies in the bounce buffer.
+    let bytes = unsafe { core::slice::from_raw_parts(NAME as *const u8, n) };
+    user::write_bytes(name, bytes) && user::write(name_len, &actual)
+}
+
+fn receive_message(e: &mut Engine, operation: &mut Operation, call: &Call) -> i64 {
+    let [fd, at, flags, ..] = call.args;
+    let Some(mut header) = user::read::<Header>(at) else { return err::EFAULT };
+    let Some(v) = Vectors::new(header.vectors, header.count) else { return err::EINVAL };
+    let mut entry = receive_header(flags, v.total.min(DATA_LEN));
+    entry.fd = fd as i32;
+    let control_len = header.control_len.min(CONTROL_LEN);
+    // SAFETY: the header was just placed; the program's room for control data decides what the kernel hands out.
+    unsafe { (&raw mut (*(HEAD as *mut Header)).control_len).write(control_len) };
+    let r = operation.run(e, entry);
+    if r < 0 {
+        return r;
+    }
+    let got = received_header();
+    let n = (r as u64).min(v.total.min(DATA_LEN));
+    let control = got.control_len.min(control_len) as usize;
+    // SAFETY: control data lies in the bounce buffer.
+    let bytes = unsafe { core::slice::from_raw_parts(CONTROL as *const u8, control) };
+    note_passed_descriptors(e, bytes);
+    let name_room = (header.name_len as u32).min(NAME_LEN as u32).min(got.name_len as u32) as usize;
+    // SAFETY: the name lies in the bounce buffer.
+    let name = unsafe { core::slice::from_raw_parts(NAME as *const u8, name_room) };
+    let fits = (n == 0 || v.spread(DATA, n))
+        && (control == 0 || user::write_bytes(header.control, bytes))
+        && (header.name == 0 || user::write_bytes(header.name, name));
+    if !fits {
+        return err::EFAULT;
+    }
+    if header.name != 0 {
+        header.name_len = got.name_len & 0xffff_ffff;
+    }
+    header.control_len = control as u64;
+    header.flags = got.flags & 0xffff_ffff;
+    if !user::write(at, &header) {
+        return err::EFAULT;
+    }
+    r
+}
+
+/// SCM_RIGHTS: descriptors that arrived with the message.
+fn note_passed_descriptors(e: &mut Engine, mut control: &[u8]) {
+    while control.len() >= 16 {
+        let len = u64::from_le_bytes(control[..8].try_into().unwrap_or([0; 8])) as usize;
+        if len < 16 || len > control.len() {
+            return;
+        }
+        if control[8..16] == [1, 0, 0, 0, 1, 0, 0, 0] {
+            for fd in control[16..len].chunks_exact(4) {
+                e.fds.opened(i32::from_le_bytes(fd.try_into().unwrap_or([0xff; 4])) as i64);
+            }
+        }
+        let step = (len + 7) & !7;
+        control = control.get(step..).unwrap_or(&[]);
+    }
+}
+
+fn accept(e: &mut Engine, t: &mut Thread, operation: &mut Operation, call: &Call) -> i64 {
+    let [fd, name, name_len, flags, ..] = call.args;
+    let flags = if call.nr == nr::ACCEPT4 { flags } else { 0 };
+    // SAFETY: the kernel writes name and length into the bounce buffer.
+    let len = message::HEAD as *mut u32;
+    if !operation.was_found() {
+        unsafe { len.write(NAME_LEN as u32) };
+    }
+    let entry = Entry {
+        opcode: op::ACCEPT,
+        fd: fd as i32,
+        ioprio: ACCEPT_DONTWAIT,
+        addr: NAME,
+        off: message::HEAD,
+        op_flags: flags as u32,
+        ..Default::default()
+    };
+    let mut r = operation.run(e, entry);
+    if r == err::EINVAL {
+        // Before 6.10 there is no ACCEPT_DONTWAIT.
+        r = operation.run(e, Entry { ioprio: 0, ..entry });
+    }
+    if r == err::EINTR {
+        t.interrupted = 1;
+    }
+    if r >= 0 {
+        e.fds.opened(r);
+        // SAFETY: as above.
+        if name != 0 && name_len != 0 && !give_name(name, name_len, unsafe { len.read_volatile() }) {
+            return err::EFAULT;
+        }
+    }
+    r
+}

@@ -1,0 +1,14 @@
+//! What the gate does with each class of system call.
+
+pub mod descriptors;
+pub mod devices;
+pub mod exec;
+pub mod exit;
+pub mod input;
+pub mod memory;
+pub mod message;
+pub mod names;
+pub mod output;
+pub mod signals;
+pub mod spawn;
+pub mod threads;

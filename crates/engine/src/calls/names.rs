@@ -1,0 +1,79 @@
+//! Visible calls that are not idempotent: names made, removed and moved, files created, connections opened.
+
+use crate::commit::commit;
+use crate::dispatch::{interruptible, visible, Call};
+use crate::operation::Operation;
+use crate::ring::{op, Entry};
+use crate::state::Engine;
+use crate::sys::{err, nr};
+use crate::thread::Thread;
+use outlast_image::context::pending_kind;
+
+const AT_FDCWD: i32 = -100;
+const AT_REMOVEDIR: u32 = 0x200;
+const O_WRONLY_CREAT_TRUNC: u32 = 0o1 | 0o100 | 0o1000;
+
+pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
+    if !e.ring.available() || entry(call).is_none() {
+        return visible(e, t, call);
+    }
+    let seq = commit(e, call.pending(pending_kind::RING));
+    if seq == 0 {
+        return interruptible(t, call);
+    }
+    finish(e, t, call, &mut Operation::new(seq))
+}
+
+/// Does what the commit stands before, unless a dead predecessor did.
+pub fn finish(e: &mut Engine, t: &mut Thread, call: &Call, operation: &mut Operation) -> i64 {
+    let Some(entry) = entry(call) else { return err::ENOSYS };
+    loop {
+        let r = operation.run(e, entry);
+        match (r, call.nr) {
+            (err::EINTR | err::ECANCELED, _) => {
+                if t.pending != 0 {
+                    t.interrupted = 1;
+                    return err::EINTR;
+                }
+            }
+            (0.., nr::OPEN | nr::OPENAT | nr::CREAT | nr::OPENAT2) => {
+                e.fds.opened(r);
+                return r;
+            }
+            // The connection of the predecessor came about after its death.
+            (err::EISCONN, nr::CONNECT) => return 0,
+            _ => return r,
+        }
+    }
+}
+
+/// The ring operation with the same effect.
+fn entry(call: &Call) -> Option<Entry> {
+    let a = call.args;
+    let cwd = AT_FDCWD;
+    let e = |opcode, fd: i32, addr: u64, len: u32, off: u64, op_flags: u32| {
+        Some(Entry { opcode, fd, addr, len, off, op_flags, ..Default::default() })
+    };
+    let dir = a[0] as i32;
+    match call.nr {
+        // O_LARGEFILE is what open(2) adds by itself on 64-bit kernels, and io_uring as well.
+        nr::OPEN => e(op::OPENAT, cwd, a[0], a[2] as u32, 0, a[1] as u32),
+        nr::CREAT => e(op::OPENAT, cwd, a[0], a[1] as u32, 0, O_WRONLY_CREAT_TRUNC),
+        nr::OPENAT => e(op::OPENAT, dir, a[1], a[3] as u32, 0, a[2] as u32),
+        nr::OPENAT2 => e(op::OPENAT2, dir, a[1], a[3] as u32, a[2], 0),
+        nr::MKDIR => e(op::MKDIRAT, cwd, a[0], a[1] as u32, 0, 0),
+        nr::MKDIRAT => e(op::MKDIRAT, dir, a[1], a[2] as u32, 0, 0),
+        nr::UNLINK => e(op::UNLINKAT, cwd, a[0], 0, 0, 0),
+        nr::RMDIR => e(op::UNLINKAT, cwd, a[0], 0, 0, AT_REMOVEDIR),
+        nr::UNLINKAT => e(op::UNLINKAT, dir, a[1], 0, 0, a[2] as u32),
+        nr::RENAME => e(op::RENAMEAT, cwd, a[0], cwd as u32, a[1], 0),
+        nr::RENAMEAT => e(op::RENAMEAT, dir, a[1], a[2] as u32, a[3], 0),
+        nr::RENAMEAT2 => e(op::RENAMEAT, dir, a[1], a[2] as u32, a[3], a[4] as u32),
+        nr::SYMLINK => e(op::SYMLINKAT, cwd, a[0], 0, a[1], 0),
+        nr::SYMLINKAT => e(op::SYMLINKAT, a[1] as i32, a[0], 0, a[2], 0),
+        nr::LINK => e(op::LINKAT, cwd, a[0], cwd as u32, a[1], 0),
+        nr::LINKAT => e(op::LINKAT, dir, a[1], a[2] as u32, a[3], a[4] as u32),
+        nr::CONNECT => e(op::CONNECT, dir, a[1], 0, a[2], 0),
+        _ => None,
+    }
+}

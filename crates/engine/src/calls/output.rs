@@ -1,0 +1,283 @@
+//! Calls that others can see: output is committed before it leaves, and leaves exactly once.
+//!
+//! Regular files take no ring: the offset before the call goes into the journal of the commit, so a restored process
+//! writes the same bytes to the same place again. For appends the size before the call tells what happened.
+
+use super::message::{Header, Vectors, CONTROL, CONTROL_LEN, DATA, DATA_LEN, HEAD, NAME, NAME_LEN};
+use crate::calls::descriptors::note_offset;
+use crate::commit::commit;
+use crate::control::phase;
+use crate::dispatch::{interruptible, native, visible, Call};
+use crate::operation::{is_nonblocking, wait_ready, Operation, POLLOUT};
+use crate::ring::{op, Entry};
+use crate::state::Engine;
+use crate::sys::{err, nr, syscall};
+use crate::thread::Thread;
+use crate::user;
+use outlast_image::context::{pending_kind, PendingCall};
+use outlast_image::descriptor::descriptor_kind as kind;
+use outlast_image::event::phase as at;
+
+const O_APPEND: i64 = 0o2000;
+const MSG_DONTWAIT: u64 = 0x40;
+const MSG_NOSIGNAL: u64 = 0x4000;
+const RWF_NOWAIT: u32 = 8;
+const MOST: u64 = 0x7fff_f000;
+
+pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
+    let fd = call.fd();
+    if e.fds.is_own(fd) {
+        return err::EBADF;
+    }
+    match (call.nr, e.fds.kind(fd)) {
+        (_, kind::UNKNOWN) => native(call),
+        (nr::PWRITE64 | nr::PWRITEV | nr::PWRITEV2 | nr::WRITE | nr::WRITEV, kind::REGULAR | kind::BLOCK) => {
+            write_file(e, t, call)
+        }
+        (nr::WRITE | nr::WRITEV, kind::CHARACTER) if is_null(fd) => native(call),
+        (nr::WRITE | nr::WRITEV | nr::SENDTO | nr::SENDMSG, _) if e.ring.available() => send(e, t, call),
+        (nr::SENDFILE, kind::PIPE | kind::SOCKET | kind::TERMINAL | kind::ANONYMOUS)
+            if e.ring.available() && e.fds.kind(call.args[1] as i32) == kind::REGULAR =>
+        {
+            send(e, t, call)
+        }
+        (nr::SENDFILE, kind::REGULAR) => {
+            note_offset(e, call.args[1] as i32);
+            note_offset(e, fd);
+            visible(e, t, call)
+        }
+        _ => visible(e, t, call),
+    }
+}
+
+fn is_null(fd: i32) -> bool {
+    let mut st = [0u64; 18];
+    // SAFETY: fstat writes 144 bytes. st_rdev is the sixth word: /dev/null is 1:3.
+    unsafe { syscall!(nr::FSTAT, fd, st.as_mut_ptr()) == 0 && st[5] == 0x103 }
+}
+
+fn send(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
+    let seq = commit(e, call.pending(pending_kind::RING));
+    if seq == 0 {
+        return interruptible(t, call);
+    }
+    finish(e, t, call, &mut Operation::new(seq))
+}
+
+/// Sends what the commit stands before, all parts of it, or what a dead predecessor left of it.
+pub fn finish(e: &mut Engine, t: &mut Thread, call: &Call, operation: &mut Operation) -> i64 {
+    let fd = call.fd();
+    let resumed = operation.was_found() || operation.done > 0;
+    let mut nowait = e.fds.kind(fd) != kind::TERMINAL;
+    loop {
+        let (entry, total) = match entry(e, call, operation.done, nowait) {
+            Ok(x) => x,
+            Err(r) => return r,
+        };
+        let r = operation.run(e, entry);
+        match r {
+            0.. => {
+                operation.advance(r as u64);
+                let stream = r as u64 > 0 && call.nr != nr::SENDFILE;
+                if operation.done >= total || !stream || flags(call) & MSG_DONTWAIT != 0 || is_nonblocking(fd) {
+                    break;
+                }
+            }
+            err::EOPNOTSUPP if nowait => nowait = false,
+            err::EAGAIN => {
+                if flags(call) & MSG_DONTWAIT != 0 || is_nonblocking(fd) {
+                    return if operation.done > 0 { operation.done as i64 } else { r };
+                }
+                let w = wait_ready(t, fd, POLLOUT, -1);
+                if err::is(w) {
+                    return partial(t, operation, w);
+                }
+            }
+            err::EINTR | err::ECANCELED => {
+                if t.pending != 0 {
+                    t.interrupted = 1;
+                    return partial(t, operation, err::EINTR);
+                }
+            }
+            _ => {
+                if r == err::EPIPE && resumed && flags(call) & MSG_NOSIGNAL == 0 {
+                    // The kernel signalled the predecessor, which is dead.
+                    // SAFETY: a signal to this very thread.
+                    unsafe { syscall!(nr::TKILL, syscall!(nr::GETTID), crate::signals::SIGPIPE) };
+                }
+                return if operation.done > 0 { operation.done as i64 } else { r };
+            }
+        }
+    }
+    if call.nr == nr::SENDFILE {
+        return sent_file(e, call, operation.done);
+    }
+    operation.done as i64
+}
+
+fn partial(t: &mut Thread, operation: &Operation, r: i64) -> i64 {
+    if operation.done > 0 {
+        t.interrupted = 0;
+        return operation.done as i64;
+    }
+    r
+}
+
+fn flags(call: &Call) -> u64 {
+    match call.nr {
+        nr::SENDTO => call.args[3],
+        nr::SENDMSG => call.args[2],
+        _ => 0,
+    }
+}
+
+/// The ring's entry for what is left after `done` bytes, and the total.
+fn entry(e: &mut Engine, call: &Call, done: u64, nowait: bool) -> Result<(Entry, u64), i64> {
+    let a = call.args;
+    let rw = if nowait { RWF_NOWAIT } else { 0 };
+    let fd = a[0] as i32;
+    match call.nr {
+        nr::WRITE => {
+            let total = a[2].min(MOST);
+            let (addr, len) = (a[1] + done, (total - done.min(total)) as u32);
+            Ok((Entry { opcode: op::WRITE, fd, addr, len, off: !0, op_flags: rw, ..Default::default() }, total))
+        }
+        nr::WRITEV => {
+            let v = Vectors::new(a[1], a[2]).ok_or(err::EFAULT)?;
+            let (addr, count) = v.place(done).ok_or(err::EFAULT)?;
+            let entry =
+                Entry { opcode: op::WRITEV, fd, addr, len: count as u32, off: !0, op_flags: rw, ..Default::default() };
+            Ok((entry, v.total.min(MOST)))
+        }
+        nr::SENDTO => {
+            let header = Header {
+                name: a[4],
+                name_len: if a[4] == 0 { 0 } else { a[5] },
+                vectors: place_one(a[1] + done, a[2] - done.min(a[2])),
+                count: 1,
+                ..Default::default()
+            };
+            Ok((message(fd, header, a[3])?, a[2]))
+        }
+        nr::SENDMSG => {
+            let mut header: Header = user::read(a[1]).ok_or(err::EFAULT)?;
+            let v = Vectors::new(header.vectors, header.count).ok_or(err::EINVAL)?;
+            (header.vectors, header.count) = v.place(done).ok_or(err::EFAULT)?;
+            if done > 0 {
+                // Descriptors and credentials went with the first part.
+                (header.control, header.control_len) = (0, 0);
+            }
+            Ok((message(fd, header, a[2])?, v.total))
+        }
+        nr::SENDFILE => {
+            let want = a[3].min(DATA_LEN);
+            let offset = if a[2] != 0 {
+                user::read::<u64>(a[2]).ok_or(err::EFAULT)?
+            } else {
+                // SAFETY: lseek(fd, 0, SEEK_CUR) has no effect.
+                unsafe { syscall!(nr::LSEEK, a[1], 0, 1) as u64 }
+            };
+            let _ = e;
+            // SAFETY: reads into the bounce buffer's data part.
+            let n = unsafe { syscall!(nr::PREAD64, a[1], DATA, want, offset) };
+            if n <= 0 {
+                return Err(n);
+            }
+            let entry =
+                Entry { opcode: op::WRITE, fd, addr: DATA, len: n as u32, off: !0, op_flags: rw, ..Default::default() };
+            Ok((entry, n as u64))
+        }
+        _ => Err(err::ENOSYS),
+    }
+}
+
+/// Moves the source's offset by what was sent: after a death the rollback has set it back first.
+fn sent_file(e: &mut Engine, call: &Call, n: u64) -> i64 {
+    let a = call.args;
+    if a[2] != 0 {
+        let Some(old) = user::read::<u64>(a[2]) else { return err::EFAULT };
+        user::write(a[2], &(old + n));
+    } else {
+        note_offset(e, a[1] as i32);
+        // SAFETY: moves the offset of the program's file, noted in the journal.
+        unsafe { syscall!(nr::LSEEK, a[1], n, 1) };
+    }
+    n as i64
+}
+
+fn place_one(addr: u64, len: u64) -> u64 {
+    let at = HEAD + 4096;
+    // SAFETY: one entry in the bounce buffer.
+    unsafe { (at as *mut [u64; 2]).write([addr, len]) };
+    at
+}
+
+fn message(fd: i32, mut header: Header, flags: u64) -> Result<Entry, i64> {
+    if header.name != 0 {
+        if header.name_len > NAME_LEN {
+            return Err(err::EINVAL);
+        }
+        // SAFETY: the name's place in the bounce buffer.
+        let name = unsafe { core::slice::from_raw_parts_mut(NAME as *mut u8, header.name_len as usize) };
+        if !user::read_bytes(header.name, name) {
+            return Err(err::EFAULT);
+        }
+        header.name = NAME;
+    }
+    if header.control_len > 0 && header.control_len <= CONTROL_LEN {
+        // SAFETY: the control data's place in the bounce buffer.
+        let control = unsafe { core::slice::from_raw_parts_mut(CONTROL as *mut u8, header.control_len as usize) };
+        if !user::read_bytes(header.control, control) {
+            return Err(err::EFAULT);
+        }
+        header.control = CONTROL;
+    }
+    // SAFETY: the header's place at the start of the bounce buffer.
+    unsafe { (HEAD as *mut Header).write(header) };
+    let op_flags = (flags | MSG_DONTWAIT) as u32;
+    Ok(Entry { opcode: op::SENDMSG, fd, addr: HEAD, len: 1, op_flags, ..Default::default() })
+}
+
+fn write_file(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
+    let fd = call.fd();
+    let mut pending = call.pending(pending_kind::REDO);
+    // SAFETY: F_GETFL has no effect.
+    let appends = unsafe { syscall!(nr::FCNTL, fd, 3) } & O_APPEND != 0;
+    if appends {
+        pending.kind = pending_kind::OFFSET;
+        pending.size = file_size(fd);
+    }
+    if commit(e, pending) == 0 {
+        return interruptible(t, call);
+    }
+    if !matches!(call.nr, nr::PWRITE64 | nr::PWRITEV | nr::PWRITEV2) && !appends {
+        note_offset(e, fd);
+    }
+    phase(at::OPERATION);
+    let r = native(call);
+    phase(at::COMPLETED);
+    r
+}
+
+fn file_size(fd: i32) -> u64 {
+    let mut st = [0u64; 18];
+    // SAFETY: fstat writes 144 bytes; st_size is the seventh word.
+    unsafe { syscall!(nr::FSTAT, fd, st.as_mut_ptr()) };
+    st[6]
+}
+
+/// An append that a dead predecessor may have made: the file's size tells.
+pub fn finish_append(call: &Call, pending: &PendingCall) -> i64 {
+    let fd = call.fd();
+    let grown = file_size(fd).saturating_sub(pending.size);
+    let total = match call.nr {
+        nr::WRITE | nr::PWRITE64 => call.args[2],
+        _ => Vectors::new(call.args[1], call.args[2]).map_or(0, |v| v.total),
+    };
+    if grown > 0 && grown <= total {
+        // SAFETY: leaves the offset where the append would have.
+        unsafe { syscall!(nr::LSEEK, fd, pending.size + grown, 0) };
+        return grown as i64;
+    }
+    native(call)
+}

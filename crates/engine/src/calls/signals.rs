@@ -1,0 +1,153 @@
+//! Signal state is the engine's: the program sees what it set.
+
+use crate::control::phase;
+use crate::dispatch::{interruptible, native, visible, Call, Outcome};
+use crate::frame;
+use crate::signals::{self, bit, SIGENGINE, SIGKILL, SIGSTOP, SIGSYS};
+use crate::state::Engine;
+use crate::sys::{err, nr, syscall};
+use crate::thread::Thread;
+use crate::user;
+use outlast_image::event::phase as at;
+use outlast_image::kernel::SignalAction;
+
+pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> Outcome {
+    let a = call.args;
+    Outcome::Return(match call.nr {
+        nr::RT_SIGACTION => action(e, call),
+        nr::RT_SIGPROCMASK => mask(t, a),
+        nr::RT_SIGRETURN => {
+            let frame = t.regs.rsp;
+            match frame::take(t, frame) {
+                Some(mask) => {
+                    t.mask = mask & !(bit(SIGKILL) | bit(SIGSTOP));
+                    t.interrupted = 0;
+                    signals::set_kernel_mask(t.mask);
+                    return Outcome::Registers;
+                }
+                None => {
+                    let mut info = [0u64; 16];
+                    info[0] = signals::SIGSEGV as u64;
+                    info[1] = 0x80;
+                    // SAFETY: at the gate.
+                    unsafe { crate::failure::fatal_at_gate(signals::SIGSEGV, &info, t) };
+                    return Outcome::Registers;
+                }
+            }
+        }
+        nr::SIGALTSTACK => alternate_stack(t, a),
+        nr::KILL | nr::TKILL | nr::TGKILL | nr::RT_SIGQUEUEINFO | nr::RT_TGSIGQUEUEINFO => send(e, t, call),
+        424 => visible(e, t, call),
+        // Waits; sigsuspend and sigtimedwait bring their own masks, which the kernel swaps atomically.
+        _ => {
+            phase(at::BLOCKED);
+            interruptible(t, call)
+        }
+    })
+}
+
+fn action(e: &mut Engine, call: &Call) -> i64 {
+    let [sig, new, old, size, ..] = call.args;
+    if size != 8 || !(1..=64).contains(&sig) {
+        return err::EINVAL;
+    }
+    let before = e.kernel.actions[sig as usize];
+    if new != 0 {
+        let sig = sig as i32;
+        let Some(mut wanted) = user::read::<SignalAction>(new) else { return err::EFAULT };
+        if sig == SIGKILL || sig == SIGSTOP {
+            return err::EINVAL;
+        }
+        wanted.mask &= !(bit(SIGKILL) | bit(SIGSTOP));
+        e.kernel.actions[sig as usize] = wanted;
+        if sig != SIGSYS && sig != SIGENGINE {
+            let r = signals::apply(sig, &wanted);
+            if err::is(r) {
+                e.kernel.actions[sig as usize] = before;
+                return r;
+            }
+        }
+        e.kernel_dirty = true;
+    }
+    if old != 0 && !user::write(old, &before) {
+        return err::EFAULT;
+    }
+    0
+}
+
+fn mask(t: &mut Thread, [how, new, old, size, ..]: [u64; 6]) -> i64 {
+    if size != 8 {
+        return err::EINVAL;
+    }
+    let before = t.mask;
+    if new != 0 {
+        let Some(set) = user::read::<u64>(new) else { return err::EFAULT };
+        t.mask = match how {
+            0 => before | set,
+            1 => before & !set,
+            2 => set,
+            _ => return err::EINVAL,
+        } & !(bit(SIGKILL) | bit(SIGSTOP));
+        if t.pending & crate::thread::pending_bit::SIGNAL == 0 {
+            signals::set_kernel_mask(t.mask);
+        }
+    }
+    if old != 0 && !user::write(old, &before) {
+        return err::EFAULT;
+    }
+    0
+}
+
+fn alternate_stack(t: &mut Thread, [new, old, ..]: [u64; 6]) -> i64 {
+    const ENOMEM: i64 = -12;
+    const EPERM: i64 = -1;
+    let sp = t.regs.rsp;
+    let flags = frame::alt_flags(t, sp);
+    let before = [t.altstack[0], flags, t.altstack[2]];
+    if new != 0 {
+        let Some(wanted) = user::read::<[u64; 3]>(new) else { return err::EFAULT };
+        if frame::on_alt_stack(&t.altstack, sp) {
+            return EPERM;
+        }
+        let mode = wanted[1] & 0xffff_ffff;
+        if mode & !(1 << 31) & !3 != 0 {
+            return err::EINVAL;
+        }
+        t.altstack = if mode & frame::SS_DISABLE != 0 {
+            [0, frame::SS_DISABLE, 0]
+        } else if wanted[2] < 2048 {
+            return ENOMEM;
+        } else {
+            [wanted[0], mode & !1, wanted[2]]
+        };
+    }
+    if old != 0 && !user::write(old, &before) {
+        return err::EFAULT;
+    }
+    0
+}
+
+/// Signals to the program itself stay inside; to others they are visible.
+fn send(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
+    let (target, sig) = match call.nr {
+        nr::TGKILL | nr::RT_TGSIGQUEUEINFO => (call.args[1], call.args[2] as i32),
+        _ => (call.args[0], call.args[1] as i32),
+    };
+    if sig == 0 {
+        return native(call);
+    }
+    let own = target == e.kernel.pid as u64 || target == t.tid as u64;
+    if !own {
+        return visible(e, t, call);
+    }
+    // The program may know an older number of this process.
+    let mut call = *call;
+    // SAFETY: getpid and gettid have no effect.
+    let (pid, tid) = unsafe { (syscall!(nr::GETPID) as u64, syscall!(nr::GETTID) as u64) };
+    match call.nr {
+        nr::TGKILL | nr::RT_TGSIGQUEUEINFO => (call.args[0], call.args[1]) = (pid, tid),
+        nr::TKILL => call.args[0] = tid,
+        _ => call.args[0] = pid,
+    }
+    native(&call)
+}

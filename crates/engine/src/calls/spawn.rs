@@ -1,0 +1,166 @@
+//! Children. They run unprotected for now (a degradation); the parent goes on being protected.
+
+use crate::commit::{commit, commit_at_gate};
+use crate::control::degrade;
+use crate::descriptors::for_each_open;
+use crate::dispatch::{native, Call, Outcome};
+use crate::native;
+use crate::state::Engine;
+use crate::sys::{err, nr, syscall};
+use crate::thread::Thread;
+use crate::user;
+use core::arch::global_asm;
+use core::mem::offset_of;
+use outlast_image::context::pending_kind;
+use outlast_image::degradation::Degradation;
+
+const CLONE_VM: u64 = 0x100;
+const CLONE_VFORK: u64 = 0x4000;
+const CLONE_THREAD: u64 = 0x10000;
+const SIGCHLD: u64 = 17;
+
+global_asm!(
+    ".section .text.spawn,\"ax\"",
+    ".globl spawn_shared",
+    // extern "C" fn spawn_shared(args: *const [u64; 7]) -> i64. The child shares our memory and must not touch this
+    // stack: it goes straight to the program.
+    "spawn_shared:",
+    "push %rbx",
+    "push %rbp",
+    "push %r12",
+    "push %r13",
+    "push %r14",
+    "push %r15",
+    "mov 0(%rdi), %rax",
+    "mov 16(%rdi), %rsi",
+    "mov 24(%rdi), %rdx",
+    "mov 32(%rdi), %r10",
+    "mov 40(%rdi), %r8",
+    "mov 48(%rdi), %r9",
+    "mov 8(%rdi), %rdi",
+    "syscall",
+    "test %rax, %rax",
+    "jz 1f",
+    "pop %r15",
+    "pop %r14",
+    "pop %r13",
+    "pop %r12",
+    "pop %rbp",
+    "pop %rbx",
+    "ret",
+    "1:",
+    "mov %gs:{xsave_mask}, %eax",
+    "mov %gs:{xsave_mask}+4, %edx",
+    "xrstor64 %gs:{xsave}",
+    "mov %gs:{r8}, %r8",
+    "mov %gs:{r9}, %r9",
+    "mov %gs:{r10}, %r10",
+    "mov %gs:{r12}, %r12",
+    "mov %gs:{r13}, %r13",
+    "mov %gs:{r14}, %r14",
+    "mov %gs:{r15}, %r15",
+    "mov %gs:{rdi}, %rdi",
+    "mov %gs:{rsi}, %rsi",
+    "mov %gs:{rbp}, %rbp",
+    "mov %gs:{rbx}, %rbx",
+    "mov %gs:{rdx}, %rdx",
+    "mov %gs:{spawn_stack}, %rsp",
+    "mov %gs:{rip}, %rcx",
+    "xor %eax, %eax",
+    "jmp *%rcx",
+    xsave_mask = const offset_of!(Thread, xsave_mask),
+    xsave = const offset_of!(Thread, xsave),
+    spawn_stack = const offset_of!(Thread, spawn_stack),
+    r8 = const offset_of!(Thread, regs.r8),
+    r9 = const offset_of!(Thread, regs.r9),
+    r10 = const offset_of!(Thread, regs.r10),
+    r12 = const offset_of!(Thread, regs.r12),
+    r13 = const offset_of!(Thread, regs.r13),
+    r14 = const offset_of!(Thread, regs.r14),
+    r15 = const offset_of!(Thread, regs.r15),
+    rdi = const offset_of!(Thread, regs.rdi),
+    rsi = const offset_of!(Thread, regs.rsi),
+    rbp = const offset_of!(Thread, regs.rbp),
+    rbx = const offset_of!(Thread, regs.rbx),
+    rdx = const offset_of!(Thread, regs.rdx),
+    rip = const offset_of!(Thread, regs.rip),
+    options(att_syntax),
+);
+
+extern "C" {
+    fn spawn_shared(args: *const [u64; 7]) -> i64;
+}
+
+pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> Outcome {
+    let a = call.args;
+    let (flags, stack) = match call.nr {
+        nr::FORK => (SIGCHLD, 0),
+        nr::VFORK => (CLONE_VM | CLONE_VFORK | SIGCHLD, 0),
+        nr::CLONE => (a[0], a[1]),
+        _ => match user::read::<[u64; 8]>(a[0]) {
+            Some(c) => (c[0], if c[5] == 0 { 0 } else { c[5] + c[6] }),
+            None => return Outcome::Return(err::EFAULT),
+        },
+    };
+    if flags & CLONE_THREAD != 0 || flags & (CLONE_VM | CLONE_VFORK) == CLONE_VM {
+        // A second thread of control in this memory: from here on the kernel serves the program directly.
+        native::suspend(Degradation::Threads);
+        t.regs.rip -= 2;
+        t.regs.rax = call.nr;
+        return Outcome::Registers;
+    }
+    degrade(Degradation::Children);
+    commit(e, call.pending(pending_kind::SPAWN));
+    let r =
+        if flags & CLONE_VM != 0 { shared_memory_child(e, t, call, stack) } else { copied_child(e, t, call, stack) };
+    if t.native != 0 {
+        return Outcome::Registers;
+    }
+    t.regs.rax = r as u64;
+    commit_at_gate(e);
+    Outcome::Return(r)
+}
+
+/// vfork and posix_spawn: the parent is suspended until the child has exec'd or ended.
+fn shared_memory_child(e: &mut Engine, t: &mut Thread, call: &Call, stack: u64) -> i64 {
+    let a = call.args;
+    t.spawn_stack = if stack == 0 { t.regs.rsp } else { stack };
+    t.native = 1;
+    let args = [call.nr, a[0], a[1], a[2], a[3], a[4], a[5]];
+    // SAFETY: the child leaves for the program's code at once and, while `native` is set, never enters the engine.
+    let r = unsafe { spawn_shared(&args) };
+    t.native = 0;
+    e.tracker.force();
+    r
+}
+
+fn copied_child(e: &mut Engine, t: &mut Thread, call: &Call, stack: u64) -> i64 {
+    let mut call = *call;
+    // The child returns here, on its copy of the engine's stack, and only then takes the stack it was given.
+    match call.nr {
+        nr::CLONE => call.args[1] = 0,
+        nr::CLONE3 if stack != 0 => return err::ENOSYS,
+        _ => {}
+    }
+    let r = native(&call);
+    if r == 0 {
+        native::become_native();
+        let own = e.fds.own;
+        for_each_open(|fd| {
+            if fd >= own.0 && fd < own.1 {
+                // SAFETY: the child's copies of the engine's descriptors.
+                unsafe { syscall!(nr::CLOSE, fd) };
+            }
+        });
+        t.regs.rax = 0;
+        if stack != 0 {
+            t.regs.rsp = stack;
+        }
+    }
+    r
+}
+
+/// A fork that a dead predecessor was about to make is made now.
+pub fn again(e: &mut Engine, t: &mut Thread, call: &Call) -> Outcome {
+    serve(e, t, call)
+}

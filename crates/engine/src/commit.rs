@@ -1,0 +1,180 @@
+//! A commit: what changed since the last one goes into the store's ring, then one word publishes it.
+
+use crate::control::{control, phase};
+use crate::regions;
+use crate::state::{engine, object, Engine};
+use crate::store_room;
+use crate::sys::tsc;
+use crate::thread::{self, Thread};
+use crate::tracker::Track;
+use core::sync::atomic::Ordering::*;
+use outlast_image::context::{PendingCall, ThreadContext};
+use outlast_image::event::phase as at;
+use outlast_image::layout::{ENGINE_BASE, ENGINE_END, USER_END};
+
+/// Largest piece of the encoded regions in one object.
+const REGIONS_PIECE: usize = 32 << 10;
+
+/// Commits with nothing pending: the thread goes on at its saved registers.
+pub fn commit_at_gate(e: &mut Engine) -> u64 {
+    commit(e, PendingCall::default())
+}
+
+/// Commits the state of the program at the gate. `pending` is the call that the commit stands before; it is made
+/// afterwards, and by whoever is restored from this commit. Returns the sequence number, 0 if protection ended.
+pub fn commit(e: &mut Engine, pending: PendingCall) -> u64 {
+    // SAFETY: the calling thread is at the gate.
+    let t = unsafe { thread::current() };
+    phase(at::COMMIT);
+    let Some(store) = &mut e.store else { return 0 };
+    store.begin();
+    for &(start, end) in &e.drops[..e.drop_count] {
+        store.drop_range(start, end);
+    }
+    e.drop_count = 0;
+    let tracker = &mut e.tracker;
+    let mut pages = e.hot.commit(store, |page| tracker.arm(page, page + 4096));
+    if tracker.may_have_changed() || e.maps_dirty {
+        pages += save_written(e);
+    }
+    crate::describe::changed(e);
+    let Some(store) = &mut e.store else { return 0 };
+    if e.maps_dirty {
+        let text = regions::read_maps();
+        let encoded = regions::encode(text, (e.kernel.start_brk, e.kernel.brk));
+        let mut key = 0;
+        for piece in encoded.chunks(REGIONS_PIECE) {
+            store.put(object::REGIONS, key, piece);
+            key += 1;
+        }
+        while store.object(object::REGIONS, key, &mut []).is_some() {
+            store.delete(object::REGIONS, key);
+            key += 1;
+        }
+        e.maps_dirty = false;
+    }
+    if e.kernel_dirty {
+        store.put(object::KERNEL, 0, bytemuck::bytes_of(&e.kernel));
+        e.kernel_dirty = false;
+    }
+    if e.fds.dirty {
+        store.put(object::DESCRIPTORS, 0, e.fds.bitmap());
+        e.fds.dirty = false;
+    }
+    let context = context_of(t, pending);
+    store.put2(object::THREAD, 0, bytemuck::bytes_of(&context), &t.xsave.0[..context.xsave_len as usize]);
+    let published = if store_room::is_used_up() { None } else { store.commit().ok() };
+    let Some(seq) = published else {
+        store_room::suspend();
+        return 0;
+    };
+    let fold = store.wants_fold();
+    let c = control();
+    c.commits.fetch_add(1, Relaxed);
+    c.last_seq.store(seq, Relaxed);
+    c.last_commit_tsc.store(tsc(), Relaxed);
+    c.dirty_pages.store(pages as u64, Relaxed);
+    e.fds.close_delayed();
+    if fold {
+        phase(at::FOLD);
+        c.folds.fetch_add(1, Relaxed);
+        if e.store().fold().is_err() || store_room::is_used_up() {
+            store_room::suspend();
+            return 0;
+        }
+    }
+    phase(at::COMMITTED);
+    seq
+}
+
+fn context_of(t: &Thread, pending: PendingCall) -> ThreadContext {
+    ThreadContext {
+        regs: t.regs,
+        fs_base: thread::fs_base(),
+        gs_base: t.gs_base,
+        sigmask: t.mask,
+        altstack: t.altstack,
+        tid_address: t.tid_address,
+        robust_list: t.robust_list,
+        rseq: t.rseq,
+        tid: t.tid,
+        xsave_len: t.xsave.used_len() as u32,
+        pending,
+    }
+}
+
+/// Saves every page written since it was armed and arms it again, unless it becomes hot. Returns how many.
+fn save_written(e: &mut Engine) -> usize {
+    control().scans.fetch_add(1, Relaxed);
+    let mut pages = 0;
+    for (low, high) in [(0x1000, ENGINE_BASE), (ENGINE_END, USER_END)] {
+        // SAFETY: the closure needs the store and the hot set while the tracker walks; it touches no tracker state but
+        // `private` and `arm`, which use the other half of the page vector and no state of the walk.
+        let (inner, tracker) = unsafe { (engine(), &mut e.tracker) };
+        tracker.collect(low, high, &mut |start, end| pages += save_range(inner, start, end));
+    }
+    pages
+}
+
+/// Saves the written pages `start..end`.
+fn save_range(e: &mut Engine, start: u64, end: u64) -> usize {
+    let mut pages = 0;
+    let mut at = start;
+    while at < end {
+        if e.hot.contains(at) {
+            at += 4096;
+            continue;
+        }
+        let known = e.store().contains(at);
+        let mut stop = at + 4096;
+        while stop < end && !e.hot.contains(stop) && e.store().contains(stop) == known {
+            stop += 4096;
+        }
+        if known {
+            pages += save_known(e, at, stop);
+        } else {
+            // Never stored: most of it may be untouched file pages or zeroes, which need no room.
+            // SAFETY: as `save_written`.
+            let inner = unsafe { engine() };
+            e.tracker.private(at, stop, &mut |a, b| {
+                let mut p = a;
+                while p < b {
+                    save_page(inner, p);
+                    pages += 1;
+                    p += 4096;
+                }
+            });
+            e.tracker.arm(at, stop);
+        }
+        at = stop;
+    }
+    pages
+}
+
+/// Saves pages the store already has: candidates for the hot set. Pages that stay cold are armed run by run.
+fn save_known(e: &mut Engine, start: u64, end: u64) -> usize {
+    let seq = e.store().seq() + 1;
+    let (mut from, mut at) = (start, start);
+    while at < end {
+        save_page(e, at);
+        if e.hot.dirtied(at, seq) {
+            if at > from {
+                e.tracker.arm(from, at);
+            }
+            from = at + 4096;
+        }
+        at += 4096;
+    }
+    if end > from {
+        e.tracker.arm(from, end);
+    }
+    ((end - start) >> 12) as usize
+}
+
+#[inline]
+fn save_page(e: &mut Engine, address: u64) {
+    // SAFETY: the tracker reported the page as present in a region of the program; the program is parked. A
+    // region that loses its read permission was committed right before.
+    let page = unsafe { &*(address as *const [u8; 4096]) };
+    e.store().page(address, page);
+}

@@ -1,0 +1,39 @@
+//! What a cold resume must know of a descriptor: its name, mode and offset, put into the commit after each change.
+
+use crate::state::{object, Engine};
+use crate::sys::{err, nr, syscall};
+use outlast_image::descriptor::{descriptor_kind as kind, Descriptor};
+
+/// Puts the descriptors that changed since the last commit into the record being built.
+pub fn changed(e: &mut Engine) {
+    while let Some(fd) = e.fds.next_touched() {
+        if e.fds.is_open(fd) {
+            put(e, fd);
+        } else if e.store().object(object::DESCRIPTOR, fd as u64, &mut []).is_some() {
+            e.store().delete(object::DESCRIPTOR, fd as u64);
+        }
+    }
+}
+
+fn put(e: &mut Engine, fd: i32) {
+    let kind = e.fds.kind(fd);
+    let mut d = Descriptor { fd: fd as u32, kind, ..Default::default() };
+    let mut path = [0u8; 4096];
+    // SAFETY: calls without effect that write into locals.
+    unsafe {
+        d.flags = syscall!(nr::FCNTL, fd, 3).max(0) as u32;
+        d.fd_flags = syscall!(nr::FCNTL, fd, 1).max(0) as u32;
+        if kind == kind::REGULAR {
+            let offset = syscall!(nr::LSEEK, fd, 0, 1);
+            d.offset = if err::is(offset) { 0 } else { offset as u64 };
+        }
+        if matches!(kind, kind::REGULAR | kind::DIRECTORY | kind::CHARACTER | kind::TERMINAL | kind::BLOCK) {
+            let mut link = [0u8; 32];
+            crate::text::join(&mut link, &[b"/proc/self/fd/"], Some(fd as u64));
+            let n = syscall!(nr::READLINKAT, -100i64, link.as_ptr(), path.as_mut_ptr(), path.len());
+            d.path_len = n.max(0) as u32;
+        }
+    }
+    let path = &path[..d.path_len as usize];
+    e.store().put2(object::DESCRIPTOR, fd as u64, bytemuck::bytes_of(&d), path);
+}

@@ -1,0 +1,239 @@
+//! What the engine knows of the program's descriptors: which are open, what they are, whose offset is noted.
+
+use crate::sys::{err, nr, syscall};
+use outlast_image::descriptor::descriptor_kind as kind;
+
+/// Descriptors whose kind is cached; higher ones are asked for each time.
+pub const CACHED: usize = 4096;
+/// Highest descriptor number that rollback knows of.
+pub const HIGHEST: usize = 65536;
+
+/// The table.
+pub struct Descriptors {
+    open: [u64; HIGHEST / 64],
+    kinds: [u8; CACHED],
+    /// The commit since which the offset is in the journal.
+    noted: [u64; CACHED],
+    /// Length of `open` in words that matter.
+    words: usize,
+    /// Changed since the last commit.
+    pub dirty: bool,
+    /// First descriptor that is the engine's own, and the first that is the program's again.
+    pub own: (i32, i32),
+    /// Closed by the program since the last commit, but kept: hidden number and the number it had.
+    delayed: [(i32, i32); DELAYED],
+    delayed_count: usize,
+    /// Opened, closed or moved since the last commit.
+    touched: [i32; TOUCHED],
+    touched_count: usize,
+}
+
+/// Descriptors whose change is remembered one by one; more than that and all are looked at.
+const TOUCHED: usize = 128;
+
+/// How many closes can be delayed until the next commit.
+pub const DELAYED: usize = 48;
+/// Descriptors of the engine that are in use; the ones above, up to `ENGINE_FDS`, hide delayed closes.
+pub const RESERVED: i32 = 8;
+
+/// Kind by `st_mode`; terminals are told from other character devices by TCGETS.
+pub fn classify(fd: i32) -> u32 {
+    let mut st = [0u64; 18];
+    // SAFETY: fstat writes 144 bytes, TCGETS 36.
+    unsafe {
+        if syscall!(nr::FSTAT, fd, st.as_mut_ptr()) < 0 {
+            return kind::UNKNOWN;
+        }
+        match (st[3] as u32) & 0o170000 {
+            0o100000 => kind::REGULAR,
+            0o040000 => kind::DIRECTORY,
+            0o060000 => kind::BLOCK,
+            0o010000 => kind::PIPE,
+            0o140000 => kind::SOCKET,
+            0o020000 => {
+                let mut termios = [0u64; 8];
+                if syscall!(nr::IOCTL, fd, 0x5401, termios.as_mut_ptr()) == 0 {
+                    kind::TERMINAL
+                } else {
+                    kind::CHARACTER
+                }
+            }
+            _ => kind::ANONYMOUS,
+        }
+    }
+}
+
+impl Descriptors {
+    pub const fn new() -> Self {
+        Descriptors {
+            open: [0; HIGHEST / 64],
+            kinds: [0; CACHED],
+            noted: [0; CACHED],
+            words: 0,
+            dirty: false,
+            own: (0, 0),
+            delayed: [(0, 0); DELAYED],
+            delayed_count: 0,
+            touched: [0; TOUCHED],
+            touched_count: 0,
+        }
+    }
+
+    fn touch(&mut self, fd: i32) {
+        if self.touched_count < TOUCHED {
+            self.touched[self.touched_count] = fd;
+            self.touched_count += 1;
+        }
+    }
+
+    /// A descriptor that changed since the last commit; each once, until there is none.
+    pub fn next_touched(&mut self) -> Option<i32> {
+        self.touched_count = self.touched_count.checked_sub(1)?;
+        Some(self.touched[self.touched_count])
+    }
+
+    pub fn is_own(&self, fd: i32) -> bool {
+        fd >= self.own.0 && fd < self.own.1
+    }
+
+    pub fn is_open(&self, fd: i32) -> bool {
+        (fd as usize) < HIGHEST && fd >= 0 && self.open[fd as usize / 64] >> (fd % 64) & 1 != 0
+    }
+
+    /// A descriptor appeared.
+    pub fn opened(&mut self, fd: i64) {
+        if fd < 0 || fd as usize >= HIGHEST || self.is_own(fd as i32) {
+            return;
+        }
+        let fd = fd as usize;
+        self.open[fd / 64] |= 1 << (fd % 64);
+        self.words = self.words.max(fd / 64 + 1);
+        self.dirty = true;
+        self.touch(fd as i32);
+        if fd < CACHED {
+            self.kinds[fd] = 0;
+            self.noted[fd] = 0;
+        }
+    }
+
+    /// A descriptor went away.
+    pub fn closed(&mut self, fd: i32) {
+        if fd >= 0 && (fd as usize) < HIGHEST {
+            self.open[fd as usize / 64] &= !(1 << (fd % 64));
+            self.dirty = true;
+            self.touch(fd);
+            if (fd as usize) < CACHED {
+                self.kinds[fd as usize] = 0;
+                self.noted[fd as usize] = 0;
+            }
+        }
+    }
+
+    /// What `fd` refers to.
+    #[inline]
+    pub fn kind(&mut self, fd: i32) -> u32 {
+        match self.kinds.get(fd as usize) {
+            Some(&k) if k != 0 => k as u32,
+            _ => {
+                let k = classify(fd);
+                if fd >= 0 && (fd as usize) < CACHED {
+                    self.kinds[fd as usize] = k as u8;
+                }
+                k
+            }
+        }
+    }
+
+    /// Must the offset of `fd` be noted in the journal of commit `seq`? True once for each commit.
+    pub fn note_offset(&mut self, fd: i32, seq: u64) -> bool {
+        match self.noted.get_mut(fd as usize) {
+            Some(n) if *n == seq + 1 => false,
+            Some(n) => {
+                *n = seq + 1;
+                self.touch(fd);
+                true
+            }
+            None => true,
+        }
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.open = [0; HIGHEST / 64];
+        self.kinds = [0; CACHED];
+        self.noted = [0; CACHED];
+        self.words = 0;
+        self.delayed_count = 0;
+    }
+
+    /// Fills the table from the kernel's.
+    pub fn read(&mut self) {
+        self.clear();
+        for_each_open(|fd| self.opened(fd as i64));
+        self.dirty = true;
+    }
+
+    /// The bitmap of open descriptors: the object of a commit.
+    pub fn bitmap(&self) -> &[u8] {
+        bytemuck::cast_slice(&self.open[..self.words])
+    }
+
+    /// Room for another delayed close?
+    pub fn may_delay(&self) -> bool {
+        self.delayed_count < DELAYED
+    }
+
+    /// The number that hides the next delayed close.
+    pub fn hidden(&self) -> i32 {
+        self.own.0 + RESERVED + self.delayed_count as i32
+    }
+
+    /// `fd` now lives on as `hidden()`.
+    pub fn delay(&mut self, fd: i32) {
+        self.delayed[self.delayed_count] = (self.hidden(), fd);
+        self.delayed_count += 1;
+    }
+
+    /// Really closes what the program closed before the commit that was just published.
+    pub fn close_delayed(&mut self) {
+        for i in 0..self.delayed_count {
+            // SAFETY: the hidden number is the engine's.
+            unsafe { syscall!(nr::CLOSE, self.delayed[i].0) };
+        }
+        self.delayed_count = 0;
+    }
+}
+
+/// Calls `f` for every open descriptor of the process.
+pub fn for_each_open(mut f: impl FnMut(i32)) {
+    let mut buf = [0u8; 4096];
+    // SAFETY: getdents64 writes into the buffer; records are checked against its length.
+    unsafe {
+        let dir = syscall!(nr::OPENAT, -100i64, c"/proc/self/fd".as_ptr(), 0o2200000, 0);
+        if err::is(dir) {
+            return;
+        }
+        loop {
+            let n = syscall!(nr::GETDENTS64, dir, buf.as_mut_ptr(), buf.len());
+            if n <= 0 {
+                break;
+            }
+            let mut at = 0usize;
+            while at + 19 < n as usize {
+                let len = u16::from_le_bytes([buf[at + 16], buf[at + 17]]) as usize;
+                let mut fd = 0i64;
+                let digits = buf[at + 19..n as usize].iter().take_while(|c| c.is_ascii_digit());
+                let mut any = false;
+                for d in digits {
+                    any = true;
+                    fd = fd * 10 + (*d - b'0') as i64;
+                }
+                if any && fd != dir {
+                    f(fd as i32);
+                }
+                at += len.max(1);
+            }
+        }
+        syscall!(nr::CLOSE, dir);
+    }
+}

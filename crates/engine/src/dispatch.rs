@@ -1,0 +1,183 @@
+//! From a call at the gate to the module that serves its class.
+
+use crate::calls;
+use crate::commit::{commit, commit_at_gate};
+use crate::control::{control, degrade, phase};
+use crate::state::{engine, Engine};
+use crate::sys::{err, nr};
+use crate::thread::Thread;
+use core::sync::atomic::{AtomicU8, Ordering::*};
+use outlast_calls::{Class, Interrupted};
+use outlast_image::context::{pending_kind, PendingCall};
+use outlast_image::degradation::Degradation;
+use outlast_image::event::phase as at;
+
+/// One byte a system call; 0 goes straight through the gate. The assembler's copy of the table.
+pub static CLASS: [AtomicU8; 512] = {
+    let mut table = [const { AtomicU8::new(0) }; 512];
+    let mut i = 0;
+    while i < 512 {
+        table[i] = AtomicU8::new(outlast_calls::CLASS[i]);
+        i += 1;
+    }
+    table
+};
+
+/// From now on the engine answers getpid and gettid itself.
+pub fn answer_ids() {
+    for n in [nr::GETPID, nr::GETTID] {
+        CLASS[n as usize].store(Class::Thread as u8, Relaxed);
+    }
+}
+
+/// A call with its arguments.
+#[derive(Clone, Copy)]
+pub struct Call {
+    pub nr: u64,
+    pub args: [u64; 6],
+}
+
+impl Call {
+    /// The call as the commit will remember it.
+    pub fn pending(&self, kind: u32) -> PendingCall {
+        PendingCall { kind, nr: self.nr as u32, args: self.args, offset: 0, size: 0 }
+    }
+
+    pub fn fd(&self) -> i32 {
+        self.args[0] as i32
+    }
+}
+
+/// What becomes of the program's registers.
+pub enum Outcome {
+    /// The call's result.
+    Return(i64),
+    /// The registers were set already.
+    Registers,
+}
+
+/// Serves the call whose number is in `t.call` and whose arguments are in the saved registers.
+///
+/// # Safety
+/// Called by the gate, on the engine's stack.
+pub unsafe extern "C" fn dispatch(t: &mut Thread) {
+    phase(at::GATE);
+    let e = engine();
+    control().gate_calls.fetch_add(1, Relaxed);
+    if t.by_trap != 0 {
+        t.by_trap = 0;
+        control().trapped_calls.fetch_add(1, Relaxed);
+    }
+    let r = &t.regs;
+    let call = Call { nr: t.call, args: [r.rdi, r.rsi, r.rdx, r.r10, r.r8, r.r9] };
+    if let Outcome::Return(result) = serve(e, t, call) {
+        t.regs.rax = result as u64;
+    }
+    if t.native == 0 {
+        // A child shares the control page and must leave it alone.
+        phase(at::PROGRAM);
+    }
+}
+
+fn class_of(nr: u64) -> Class {
+    outlast_calls::row(nr).map_or(Class::Unknown, |r| r.class)
+}
+
+/// May the call go on after a handler installed with SA_RESTART?
+pub fn restarts(nr: u64) -> bool {
+    outlast_calls::row(nr)
+        .is_some_and(|r| matches!(r.interrupted, Interrupted::Restart | Interrupted::RestartUnlessTimeout))
+}
+
+fn serve(e: &mut Engine, t: &mut Thread, call: Call) -> Outcome {
+    use Outcome::Return;
+    match class_of(call.nr) {
+        Class::Pure if call.nr == nr::GETPID => Return(e.kernel.pid as i64),
+        Class::Pure if call.nr == nr::GETTID => Return(t.tid as i64),
+        Class::Pure => Return(interruptible(t, &call)),
+        Class::Map => Return(calls::memory::serve(e, &call)),
+        Class::Open => Return(calls::descriptors::open(e, t, &call)),
+        Class::Close => Return(calls::descriptors::close(e, t, &call)),
+        Class::Offset => Return(calls::descriptors::offset(e, t, &call)),
+        Class::Input => Return(calls::input::serve(e, t, &call)),
+        Class::Output => Return(calls::output::serve(e, t, &call)),
+        Class::Redo if call.nr == nr::FCNTL => Return(calls::descriptors::fcntl(e, t, &call)),
+        Class::Redo if call.nr == nr::IOCTL && calls::devices::only_asks(&call) => Return(interruptible(t, &call)),
+        Class::Redo => Return(redo(e, t, &call)),
+        Class::Once => Return(calls::names::serve(e, t, &call)),
+        Class::Signal => calls::signals::serve(e, t, &call),
+        Class::Thread => calls::threads::serve(e, t, &call),
+        Class::Spawn => calls::spawn::serve(e, t, &call),
+        Class::Exec => Return(calls::exec::serve(e, t, &call)),
+        Class::Wait => Return(visible(e, t, &call)),
+        Class::Exit => calls::exit::serve(e, t, &call),
+        Class::Object => {
+            degrade(Degradation::KernelObject);
+            Return(visible(e, t, &call))
+        }
+        Class::Security => Return(visible(e, t, &call)),
+        Class::Absent => Return(native(&call)),
+        Class::Unknown => {
+            control().unknown_calls.fetch_add(1, Relaxed);
+            degrade(Degradation::UnknownCall);
+            Return(visible(e, t, &call))
+        }
+    }
+}
+
+/// Issues the call as it is. It must not wait.
+pub fn native(call: &Call) -> i64 {
+    let a = &call.args;
+    // SAFETY: the program asked for it; the kernel checks its pointers.
+    unsafe { crate::sys::call6(call.nr, a[0], a[1], a[2], a[3], a[4], a[5]) }
+}
+
+extern "C" {
+    fn call_interruptible(args: *const [u64; 7]) -> i64;
+}
+
+/// Issues a call that may wait: a signal that arrives before or during it ends it with EINTR.
+pub fn interruptible(t: &mut Thread, call: &Call) -> i64 {
+    let a = &call.args;
+    let args = [call.nr, a[0], a[1], a[2], a[3], a[4], a[5]];
+    loop {
+        phase(at::BLOCKED);
+        // SAFETY: as `native`.
+        let r = unsafe { call_interruptible(&args) };
+        phase(at::GATE);
+        if r != err::EINTR {
+            return r;
+        }
+        if t.pending & crate::thread::pending_bit::REQUEST != 0 && t.pending & crate::thread::pending_bit::SIGNAL == 0 {
+            t.pending &= !crate::thread::pending_bit::REQUEST;
+            crate::requests::serve();
+            continue;
+        }
+        t.interrupted = 1;
+        return r;
+    }
+}
+
+/// A visible call that may be issued again: commit, then the call.
+pub fn redo(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
+    commit(e, call.pending(pending_kind::REDO));
+    phase(at::OPERATION);
+    let r = interruptible(t, call);
+    phase(at::COMPLETED);
+    r
+}
+
+/// A visible call that must not be issued twice and leaves no trace to tell: commits before and after leave a
+/// window of one system call.
+pub fn visible(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
+    commit(e, call.pending(pending_kind::REDO));
+    phase(at::OPERATION);
+    let r = interruptible(t, call);
+    if r == err::EINTR && t.interrupted != 0 {
+        return r;
+    }
+    t.regs.rax = r as u64;
+    commit_at_gate(e);
+    phase(at::COMPLETED);
+    r
+}

@@ -1,0 +1,171 @@
+//! The engine's first instruction in a fresh process image, and commit 0 before the program's.
+
+use crate::control::{control, degrade};
+use crate::frame;
+use crate::native;
+use crate::regions;
+use crate::ring::Ring;
+use crate::scratch;
+use crate::signals;
+use crate::state::{engine, object, Engine, OwnFd};
+use crate::sys::{err, nr, syscall};
+use crate::thread;
+use crate::tracker::Track;
+use core::arch::global_asm;
+use core::sync::atomic::Ordering::*;
+use outlast_image::control::state;
+use outlast_image::degradation::Degradation;
+use outlast_image::inject::{mode, option};
+use outlast_image::kernel::SignalAction;
+use outlast_image::layout::{STORE_BASE, STORE_LEN};
+use outlast_image::region::backing;
+use outlast_store::{MappedRegion, Params, Store};
+
+global_asm!(
+    ".section .head,\"ax\"",
+    ".globl engine_entry",
+    "engine_entry:",
+    "lea {stack}+{stack_len}(%rip), %rsp",
+    "xor %ebp, %ebp",
+    "call {start}",
+    "hlt",
+    stack = sym thread::INNER_STACK,
+    stack_len = const thread::STACK_LEN,
+    start = sym start,
+    options(att_syntax),
+);
+
+/// The store over the mapping at `STORE_BASE`.
+pub fn store_region() -> MappedRegion {
+    // SAFETY: the supervisor mapped the store there; it is the engine's alone.
+    unsafe { MappedRegion::new(STORE_BASE as *mut u8, STORE_LEN, discard, sync) }
+}
+
+/// Gives back the room of `offset..offset+len` of the store's file.
+fn discard(offset: u64, len: u64) {
+    // SAFETY: FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE on the store's own file.
+    unsafe {
+        let fd = engine().args.store_fd;
+        syscall!(285, fd, 3, offset, len);
+    }
+}
+
+fn sync(offset: u64, len: u64) -> i64 {
+    let start = (STORE_BASE + offset) & !4095;
+    let end = STORE_BASE + offset + len;
+    // SAFETY: MS_SYNC on the store's own mapping.
+    unsafe { syscall!(nr::MSYNC, start, end - start, 4) }
+}
+
+unsafe extern "C" fn start() -> ! {
+    let e = engine();
+    e.load_args();
+    if e.args.mode == mode::RESUME {
+        crate::restore::cold();
+    }
+    let t = thread::install();
+    t.regs = e.args.regs;
+    t.regs.eflags |= 0x202;
+    t.gs_base = e.args.gs_base;
+    frame::reset_vector(&mut t.xsave.0);
+    t.altstack = [0, frame::SS_DISABLE, 0];
+    t.tid = syscall!(nr::GETTID) as u32;
+    syscall!(nr::RT_SIGPROCMASK, 0, 0, &raw mut t.mask, 8);
+    signals::block_all();
+    read_kernel_state(e);
+    match protect(e) {
+        Ok(()) => control().state.store(state::PROTECTED, Release),
+        Err(why) => native::suspend(why),
+    }
+    crate::gate::leave();
+}
+
+unsafe fn read_kernel_state(e: &mut Engine) {
+    for sig in 1..=64usize {
+        let mut a = SignalAction::default();
+        syscall!(nr::RT_SIGACTION, sig, 0, &raw mut a, 8);
+        e.kernel.actions[sig] = a;
+    }
+    e.kernel.brk = syscall!(nr::BRK, 0) as u64;
+    e.kernel.start_brk = e.kernel.brk;
+    e.kernel.pid = if e.args.pid != 0 { e.args.pid } else { syscall!(nr::GETPID) as u32 };
+    e.kernel.pgid = syscall!(nr::GETPGID, 0) as u32;
+    e.kernel.sid = syscall!(nr::GETSID, 0) as u32;
+    read_comm(e);
+}
+
+/// The thread's name, which an anchor's clone would not have.
+pub fn read_comm(e: &mut Engine) {
+    // SAFETY: PR_GET_NAME writes 16 bytes.
+    unsafe { syscall!(nr::PRCTL, 16, e.kernel.comm.as_mut_ptr()) };
+    e.kernel_dirty = true;
+}
+
+/// Bounds and auxiliary vector of the image, for a cold resume. Goes into the record of commit 0.
+fn describe_image(e: &mut Engine) {
+    let n = crate::restore::image::read_bounds(e);
+    let auxv = &scratch::object_buffer()[..n];
+    let store = e.store();
+    store.begin();
+    store.put(object::IMAGE, 0, auxv);
+}
+
+unsafe fn protect(e: &mut Engine) -> Result<(), Degradation> {
+    let mut id = [0u8; 16];
+    syscall!(318, id.as_mut_ptr(), id.len(), 0);
+    if err::is(crate::anchor::make()) {
+        return Err(Degradation::EngineError);
+    }
+    scratch::map();
+    let params = Params {
+        ring_len: e.args.ring_len,
+        durable: e.args.options & option::DURABLE != 0,
+        id,
+        generation: e.args.generation,
+        ..Default::default()
+    };
+    let store = Store::format(store_region(), &params, scratch::index()).map_err(|_| Degradation::StoreFull)?;
+    e.store = Some(store);
+    begin(e)?;
+    signals::install_all();
+    if err::is(native::dispatch_on()) {
+        return Err(Degradation::NoTracker);
+    }
+    e.fds.read();
+    e.maps_dirty = true;
+    describe_image(e);
+    if crate::commit::commit_at_gate(e) == 0 {
+        return Err(Degradation::StoreFull);
+    }
+    signals::set_kernel_mask(thread::current().mask);
+    Ok(())
+}
+
+/// Attaches tracker and ring to this process: at start and after a restore.
+pub fn begin(e: &mut Engine) -> Result<(), Degradation> {
+    let fds = [e.own_fd(OwnFd::Userfault), e.own_fd(OwnFd::Pagemap)];
+    e.tracker.attach(fds).map_err(|_| Degradation::NoTracker)?;
+    let text = regions::read_maps();
+    let tracker = &mut e.tracker;
+    regions::for_each(text, (e.kernel.start_brk, e.kernel.brk), |m| {
+        let r = m.region;
+        let tracked = !matches!(r.backing, backing::KERNEL | backing::SHARED_FILE);
+        if r.prot & 2 != 0 && tracked {
+            tracker.cover(r.start, r.end);
+        }
+    });
+    set_up_ring(e);
+    crate::periodic::start(e);
+    Ok(())
+}
+
+fn set_up_ring(e: &mut Engine) {
+    let allowed = e.args.options & option::NO_RING == 0;
+    match if allowed { Ring::set_up(e.own_fd(OwnFd::Ring)) } else { Err(0) } {
+        Ok(ring) => e.ring = ring,
+        Err(_) => {
+            e.ring = Ring::none();
+            degrade(Degradation::NoRing);
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! The gate: the one way into the engine. Rewritten call sites jump here; all others arrive through SIGSYS,
+//! whose handler only redirects the interrupted program to [`gate_trapped`] and returns.
+//!
+//! On entry `rax` holds the call's number and `rcx` the address the program goes on at; `rcx - 2` holds a
+//! `syscall` instruction (the trapped site itself, or a copy in the site's stub), so that "restart" and
+//! "run natively" are both a jump to `rcx - 2`. The gate may clobber `rcx`, `r11` and the arithmetic flags,
+//! which a system call does not preserve for any known compiler or libc, and nothing else.
+//!
+//! Signals and the windows. A handler that finds the program inside the engine defers (see `signals`).
+//! Two races need care, and are solved by address: between a look at `pending` and the `syscall`
+//! instruction the handler moves the program back to the look (`fast_check`) or to `call_abort`; in the
+//! exit window the program's whole state lies in the control block and the handler takes it from there.
+
+use crate::thread::Thread;
+use core::arch::global_asm;
+use core::mem::offset_of;
+
+global_asm!(
+    ".section .text.gate,\"ax\"",
+    // Saves everything of the program into the control block and moves to the engine's stack, without touching
+    // the program's stack: its red zone lies there.
+    ".macro SAVE_STATE",
+    "mov %r8, %gs:{r8}",
+    "mov %r9, %gs:{r9}",
+    "mov %r10, %gs:{r10}",
+    "mov %r11, %gs:{r11}",
+    "mov %r12, %gs:{r12}",
+    "mov %r13, %gs:{r13}",
+    "mov %r14, %gs:{r14}",
+    "mov %r15, %gs:{r15}",
+    "mov %rdi, %gs:{rdi}",
+    "mov %rsi, %gs:{rsi}",
+    "mov %rbp, %gs:{rbp}",
+    "mov %rbx, %gs:{rbx}",
+    "mov %rdx, %gs:{rdx}",
+    "mov %rax, %gs:{rax}",
+    "mov %rcx, %gs:{rcx}",
+    "movq $0x202, %gs:{eflags}",
+    "mov %gs:{stack_top}, %rsp",
+    "cld",
+    "mov %gs:{xsave_mask}, %eax",
+    "mov %gs:{xsave_mask}+4, %edx",
+    "xsaveopt64 %gs:{xsave}",
+    ".endm",
+    ".globl gate, gate_trapped, fast_check, fast_call, fast_after, fast_exit, exit_window, exit_window_end, gate_exit",
+    ".globl call_interruptible, call_check, call_syscall, call_after, call_abort, gate_leave",
+    ".balign 64",
+    "gate_trapped:",
+    "incq %gs:{trapped}",
+    "movq $1, %gs:{by_trap}",
+    "gate:",
+    "cmpl $0, %gs:{native}",
+    "jne 9f",
+    "mov %rcx, %gs:{rip}",
+    "mov %rsp, %gs:{rsp}",
+    "mov %rax, %gs:{call}",
+    "movl $0, %gs:{interrupted}",
+    "cmp $512, %rax",
+    "jae 2f",
+    "lea {class}(%rip), %r11",
+    "cmpb $0, (%r11,%rax)",
+    "jne 2f",
+    "fast_check:",
+    "cmpl $0, %gs:{pending}",
+    "jne 2f",
+    "fast_call:",
+    "syscall",
+    "fast_after:",
+    "cmpl $0, %gs:{pending}",
+    "jne 3f",
+    "fast_exit:",
+    "jmpq *%gs:{rip}",
+    // A fast call came back while a signal had been deferred.
+    "3:",
+    "cmp $-4, %rax",
+    "jne 4f",
+    "movl $1, %gs:{interrupted}",
+    "4:",
+    "SAVE_STATE",
+    "jmp exit_window",
+    // Native: the program is not (or no longer) protected.
+    "9:",
+    "lea -2(%rcx), %rcx",
+    "jmp *%rcx",
+    // The slow way.
+    "2:",
+    "SAVE_STATE",
+    "mov %gs:{this}, %rdi",
+    "call {dispatch}",
+    "jmp exit_window",
+    "gate_leave:",
+    "exit_window:",
+    "cmpl $0, %gs:{pending}",
+    "jne 5f",
+    "gate_exit:",
+    "mov %gs:{xsave_mask}, %eax",
+    "mov %gs:{xsave_mask}+4, %edx",
+    "xrstor64 %gs:{xsave}",
+    "pushq %gs:{eflags}",
+    "popfq",
+    "mov %gs:{r8}, %r8",
+    "mov %gs:{r9}, %r9",
+    "mov %gs:{r10}, %r10",
+    "mov %gs:{r11}, %r11",
+    "mov %gs:{r12}, %r12",
+    "mov %gs:{r13}, %r13",
+    "mov %gs:{r14}, %r14",
+    "mov %gs:{r15}, %r15",
+    "mov %gs:{rdi}, %rdi",
+    "mov %gs:{rsi}, %rsi",
+    "mov %gs:{rbp}, %rbp",
+    "mov %gs:{rbx}, %rbx",
+    "mov %gs:{rdx}, %rdx",
+    "mov %gs:{rax}, %rax",
+    "mov %gs:{rcx}, %rcx",
+    "mov %gs:{rsp}, %rsp",
+    "jmpq *%gs:{rip}",
+    "exit_window_end:",
+    "5:",
+    "mov %gs:{stack_top}, %rsp",
+    "mov %gs:{this}, %rdi",
+    "call {pending_work}",
+    "jmp exit_window",
+    // extern "C" fn call_interruptible(args: *const [u64; 7]) -> i64
+    "call_interruptible:",
+    "mov 0(%rdi), %rax",
+    "mov 16(%rdi), %rsi",
+    "mov 24(%rdi), %rdx",
+    "mov 32(%rdi), %r10",
+    "mov 40(%rdi), %r8",
+    "mov 48(%rdi), %r9",
+    "mov 8(%rdi), %rdi",
+    "call_check:",
+    "cmpl $0, %gs:{pending}",
+    "jne call_abort",
+    "call_syscall:",
+    "syscall",
+    "call_after:",
+    "ret",
+    "call_abort:",
+    "mov $-4, %rax",
+    "ret",
+    this = const offset_of!(Thread, this),
+    trapped = const offset_of!(Thread, trapped),
+    by_trap = const offset_of!(Thread, by_trap),
+    native = const offset_of!(Thread, native),
+    pending = const offset_of!(Thread, pending),
+    interrupted = const offset_of!(Thread, interrupted),
+    call = const offset_of!(Thread, call),
+    stack_top = const offset_of!(Thread, stack_top),
+    xsave_mask = const offset_of!(Thread, xsave_mask),
+    xsave = const offset_of!(Thread, xsave),
+    r8 = const offset_of!(Thread, regs.r8),
+    r9 = const offset_of!(Thread, regs.r9),
+    r10 = const offset_of!(Thread, regs.r10),
+    r11 = const offset_of!(Thread, regs.r11),
+    r12 = const offset_of!(Thread, regs.r12),
+    r13 = const offset_of!(Thread, regs.r13),
+    r14 = const offset_of!(Thread, regs.r14),
+    r15 = const offset_of!(Thread, regs.r15),
+    rdi = const offset_of!(Thread, regs.rdi),
+    rsi = const offset_of!(Thread, regs.rsi),
+    rbp = const offset_of!(Thread, regs.rbp),
+    rbx = const offset_of!(Thread, regs.rbx),
+    rdx = const offset_of!(Thread, regs.rdx),
+    rax = const offset_of!(Thread, regs.rax),
+    rcx = const offset_of!(Thread, regs.rcx),
+    rsp = const offset_of!(Thread, regs.rsp),
+    rip = const offset_of!(Thread, regs.rip),
+    eflags = const offset_of!(Thread, regs.eflags),
+    class = sym crate::dispatch::CLASS,
+    dispatch = sym crate::dispatch::dispatch,
+    pending_work = sym crate::signals::pending_work,
+    options(att_syntax),
+);
+
+extern "C" {
+    fn gate_leave();
+}
+
+/// Leaves the engine for the program, whose whole state lies in the thread control block.
+///
+/// # Safety
+/// The control block is installed and filled.
+pub unsafe fn leave() -> ! {
+    crate::control::phase(outlast_image::event::phase::PROGRAM);
+    let top = crate::thread::current().stack_top;
+    core::arch::asm!("mov rsp, {}", "jmp {}", in(reg) top, in(reg) gate_leave as *const () as u64, options(noreturn));
+}

@@ -1,0 +1,142 @@
+//! Pages that are dirtied again and again stay writable and are compared with a shadow copy at each commit
+//! (0.1 µs a page) in place of a fault (1.2 µs).
+//!
+//! A page is promoted when it was dirtied in at least two of the last eight commits, and demoted after `limit` idle
+//! commits; the limit doubles at every new promotion, else a page that is rewritten with the same content would
+//! cycle in and out.
+
+use crate::scratch;
+use outlast_store::{MappedRegion, Store};
+
+/// Pages in the set at most.
+pub const CAPACITY: usize = 512;
+const SLOTS: usize = 4096;
+const FIRST_LIMIT: u16 = 16;
+const LAST_LIMIT: u16 = 4096;
+
+#[derive(Clone, Copy)]
+struct Hot {
+    address: u64,
+    idle: u16,
+    limit: u16,
+}
+
+/// What is remembered of a page that is not hot: direct-mapped, so a collision only delays a promotion.
+#[derive(Clone, Copy)]
+struct History {
+    address: u64,
+    seq: u64,
+    recent: u8,
+    hot: bool,
+    limit: u16,
+}
+
+/// See the module.
+pub struct HotSet {
+    pages: [Hot; CAPACITY],
+    count: usize,
+    history: [History; SLOTS],
+}
+
+fn slot(address: u64) -> usize {
+    ((address >> 12).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52) as usize % SLOTS
+}
+
+impl HotSet {
+    pub const fn new() -> Self {
+        HotSet {
+            pages: [Hot { address: 0, idle: 0, limit: 0 }; CAPACITY],
+            count: 0,
+            history: [History { address: 0, seq: 0, recent: 0, hot: false, limit: 0 }; SLOTS],
+        }
+    }
+
+    /// Forgets everything: a restored process starts cold.
+    pub fn clear(&mut self) {
+        self.count = 0;
+        self.history = [const { History { address: 0, seq: 0, recent: 0, hot: false, limit: 0 } }; SLOTS];
+    }
+
+    /// Is the page in the set?
+    #[inline]
+    pub fn contains(&self, address: u64) -> bool {
+        let h = &self.history[slot(address)];
+        h.address == address && h.hot
+    }
+
+    /// Appends the changed lines of every hot page to the record being built; calls `arm` for pages that leave.
+    /// Returns the number of pages that had changed.
+    #[inline]
+    pub fn commit(&mut self, store: &mut Store<'_, MappedRegion>, mut arm: impl FnMut(u64)) -> usize {
+        let (mut dirty, mut i) = (0, 0);
+        while i < self.count {
+            let p = &mut self.pages[i];
+            // SAFETY: hot pages are mapped and readable (what unmaps or protects them forgets them first); the program
+            // is parked; shadow copies are the engine's own.
+            let mask = unsafe { store.diff(p.address, p.address as *const [u8; 4096], scratch::shadow(i)) };
+            if mask != 0 {
+                dirty += 1;
+                p.idle = 0;
+            } else {
+                p.idle += 1;
+                if p.idle > p.limit {
+                    arm(p.address);
+                    self.remove(i);
+                    continue;
+                }
+            }
+            i += 1;
+        }
+        dirty
+    }
+
+    /// A page that is not hot was dirtied and has been saved whole in commit `seq`. Promotes it if it is due:
+    /// returns true if it is hot from now on and must stay writable.
+    pub fn dirtied(&mut self, address: u64, seq: u64) -> bool {
+        let h = &mut self.history[slot(address)];
+        if h.address != address {
+            if h.hot {
+                return false;
+            }
+            *h = History { address, seq, recent: 1, hot: false, limit: FIRST_LIMIT };
+            return false;
+        }
+        let gap = seq.wrapping_sub(h.seq);
+        h.recent = if gap < 8 { h.recent << gap | 1 } else { 1 };
+        h.seq = seq;
+        if h.recent.count_ones() < 2 || self.count == CAPACITY {
+            return false;
+        }
+        h.hot = true;
+        let limit = h.limit;
+        h.limit = (h.limit * 2).min(LAST_LIMIT);
+        // SAFETY: the page was just read to save it; the shadow slot is the engine's own.
+        unsafe { core::ptr::copy_nonoverlapping(address as *const [u8; 4096], scratch::shadow(self.count), 1) };
+        self.pages[self.count] = Hot { address, idle: 0, limit };
+        self.count += 1;
+        true
+    }
+
+    /// The pages of a range leave the set unsaved: their content is gone, or the tracker reports them as written.
+    pub fn forget(&mut self, start: u64, end: u64) {
+        let mut i = 0;
+        while i < self.count {
+            let a = self.pages[i].address;
+            if a >= start && a < end {
+                self.remove(i);
+            } else {
+                i += 1;
+            }
+        }
+    }
+
+    fn remove(&mut self, i: usize) {
+        self.history[slot(self.pages[i].address)].hot = false;
+        self.count -= 1;
+        if i != self.count {
+            self.pages[i] = self.pages[self.count];
+            // SAFETY: two different shadow slots of the engine's own.
+            unsafe { core::ptr::copy_nonoverlapping(scratch::shadow(self.count), scratch::shadow(i), 1) };
+        }
+    }
+}

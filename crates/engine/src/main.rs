@@ -1,0 +1,52 @@
+//! The engine: lives inside the protected process, freestanding, linked at a fixed address.
+//!
+//! It uses neither the program's heap nor its libc; it allocates nothing but the mappings it makes itself. Everything
+//! here may run between any two instructions of the program.
+#![no_std]
+#![no_main]
+
+mod anchor;
+mod calls;
+mod commit;
+mod control;
+mod describe;
+mod descriptors;
+mod dispatch;
+mod entry;
+mod failure;
+mod frame;
+mod gate;
+mod hot;
+mod memory_functions;
+mod native;
+mod operation;
+mod periodic;
+mod regions;
+mod requests;
+mod restore;
+mod ring;
+mod scratch;
+mod signals;
+mod state;
+mod store_room;
+mod sys;
+mod text;
+mod thread;
+mod tracker;
+mod user;
+
+/// Goes on in `f` on another stack; what lies on this one is never needed again.
+///
+/// # Safety
+/// `top` is the end of an unused stack.
+pub(crate) unsafe fn on_stack(top: u64, f: unsafe extern "C" fn() -> !) -> ! {
+    core::arch::asm!("mov rsp, {}", "xor ebp, ebp", "call {}", "ud2", in(reg) top, in(reg) f, options(noreturn));
+}
+
+#[panic_handler]
+fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
+    control::engine_error(info.location().map_or(0, |l| l.line()), 0)
+}
+
+#[no_mangle]
+extern "C" fn rust_eh_personality() {}

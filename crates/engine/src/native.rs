@@ -1,0 +1,56 @@
+//! Leaving the program to the kernel: in children, and when protection is suspended.
+
+use crate::control::{control, degrade, event};
+use crate::signals;
+use crate::state::engine;
+use crate::sys::{nr, syscall};
+use crate::thread;
+use core::sync::atomic::Ordering::*;
+use outlast_image::control::state;
+use outlast_image::degradation::Degradation;
+use outlast_image::event::event_kind;
+
+const PR_SET_SYSCALL_USER_DISPATCH: u64 = 59;
+
+/// Arms dispatch: every system call outside the engine's text raises SIGSYS.
+pub fn dispatch_on() -> i64 {
+    let (start, len) = signals::text();
+    // SAFETY: dispatch changes no memory.
+    unsafe { syscall!(nr::PRCTL, PR_SET_SYSCALL_USER_DISPATCH, 1, start, len, 0) }
+}
+
+/// Gives the kernel what the program believes it has, and takes the engine out of the way: from here on system
+/// calls, signals and the alternate stack are native. Rewritten sites reach the gate, which sends them back.
+pub fn become_native() {
+    // SAFETY: single thread, on the engine's stack.
+    unsafe {
+        let (e, t) = (engine(), thread::current());
+        t.native = 1;
+        syscall!(nr::PRCTL, PR_SET_SYSCALL_USER_DISPATCH, 0, 0, 0, 0);
+        for sig in 1..=64usize {
+            let a = &e.kernel.actions[sig];
+            let ours = a.handler > 1 || (signals::FATAL | signals::OWNED) >> (sig - 1) & 1 != 0;
+            if ours && sig != signals::SIGKILL as usize && sig != signals::SIGSTOP as usize {
+                syscall!(nr::RT_SIGACTION, sig, a as *const _, 0, 8);
+            }
+        }
+        let alt = t.altstack;
+        let alt = if alt[2] == 0 { [0, crate::frame::SS_DISABLE, 0] } else { alt };
+        syscall!(nr::SIGALTSTACK, alt.as_ptr(), 0);
+        // OWNED signals that the program wants blocked are now blocked for real.
+        let mask = t.mask;
+        syscall!(nr::RT_SIGPROCMASK, 2, &raw const mask, 0, 8);
+    }
+}
+
+/// Suspends protection for good: the program runs on, unprotected, and the log says why.
+pub fn suspend(why: Degradation) {
+    degrade(why);
+    let c = control();
+    if c.state.swap(state::SUSPENDED, AcqRel) != state::SUSPENDED {
+        event(event_kind::SUSPENDED, 0, 0, why as u64, 0);
+    }
+    // SAFETY: nothing of what was closed with delay can be wanted again.
+    unsafe { engine() }.fds.close_delayed();
+    become_native();
+}

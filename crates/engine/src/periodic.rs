@@ -1,0 +1,64 @@
+//! Commits at intervals, for computations that pass no gate.
+//!
+//! The clock is the thread's CPU time: a program that waits has nothing new to commit, and its waits must not be cut
+//! short by the engine's timer.
+
+use crate::signals::SIGENGINE;
+use crate::state::Engine;
+use crate::sys::{nr, syscall};
+use crate::thread::Thread;
+use crate::user;
+
+const CLOCK_THREAD_CPUTIME_ID: u64 = 3;
+const SIGEV_THREAD_ID: i32 = 4;
+const TIMER_CREATE: u64 = 222;
+const TIMER_SETTIME: u64 = 223;
+
+/// `struct sigevent`, 64 bytes.
+#[repr(C)]
+struct Event {
+    value: u64,
+    signo: i32,
+    notify: i32,
+    tid: i32,
+    pad: [i32; 11],
+}
+
+/// Starts the timer of this process, if an interval is wanted.
+pub fn start(e: &mut Engine) {
+    let n = e.args.interval_ns;
+    if n == 0 || e.timer != 0 {
+        return;
+    }
+    // SAFETY: creates a timer that signals this thread.
+    unsafe {
+        let tid = syscall!(nr::GETTID) as i32;
+        let event = Event { value: 0, signo: SIGENGINE, notify: SIGEV_THREAD_ID, tid, pad: [0; 11] };
+        let mut id = 0i32;
+        if syscall!(TIMER_CREATE, CLOCK_THREAD_CPUTIME_ID, &raw const event, &raw mut id) == 0 {
+            let spec = [n / 1_000_000_000, n % 1_000_000_000, n / 1_000_000_000, n % 1_000_000_000];
+            syscall!(TIMER_SETTIME, id, 0, spec.as_ptr(), 0);
+            e.timer = id + 1;
+        }
+    }
+}
+
+/// Is a commit due now, when the engine was knocked at?
+pub fn is_due(e: &Engine) -> bool {
+    e.args.interval_ns != 0
+}
+
+/// Is `rip` inside a restartable sequence? A commit there would not be restarted when it is resumed.
+pub fn in_critical_section(t: &Thread, rip: u64) -> bool {
+    if t.rseq[0] == 0 {
+        return false;
+    }
+    match user::read::<u64>(t.rseq[0] + 8) {
+        Some(0) | None => false,
+        // version, flags; start; length; abort address.
+        Some(descriptor) => match user::read::<[u64; 3]>(descriptor) {
+            Some([_, start, len]) => rip.wrapping_sub(start) < len,
+            None => false,
+        },
+    }
+}

@@ -1,0 +1,152 @@
+//! The program's mapped regions, read from /proc/self/maps when they may have changed since the last commit.
+
+use crate::control::fail;
+use crate::scratch;
+use crate::sys::{err, nr, syscall};
+use outlast_image::layout::{ENGINE_BASE, ENGINE_END};
+use outlast_image::region::{backing, region_flag, Region};
+
+/// One line of the map, paths by reference.
+#[derive(Clone, Copy)]
+pub struct Mapped<'a> {
+    pub region: Region,
+    pub path: &'a [u8],
+}
+
+/// Reads the whole map of the process into the scratch buffer.
+pub fn read_maps() -> &'static [u8] {
+    let buf = scratch::maps_text();
+    // SAFETY: plain reads into the scratch buffer.
+    unsafe {
+        let fd = syscall!(nr::OPENAT, -100i64, c"/proc/self/maps".as_ptr(), 0o2000000, 0);
+        if fd < 0 {
+            fail!(fd);
+        }
+        let mut n = 0;
+        loop {
+            if n == buf.len() {
+                fail!(err::ENOMEM);
+            }
+            let r = syscall!(nr::READ, fd, buf.as_mut_ptr().add(n), buf.len() - n);
+            if r < 0 {
+                fail!(r);
+            }
+            if r == 0 {
+                break;
+            }
+            n += r as usize;
+        }
+        syscall!(nr::CLOSE, fd);
+        &buf[..n]
+    }
+}
+
+fn hex(s: &[u8], at: &mut usize) -> u64 {
+    let mut v = 0;
+    while let Some(d) = s.get(*at).and_then(|c| (*c as char).to_digit(16)) {
+        v = v << 4 | d as u64;
+        *at += 1;
+    }
+    v
+}
+
+/// Calls `f` for every region that is not the engine's, in ascending order.
+pub fn for_each<'a>(text: &'a [u8], heap: (u64, u64), mut f: impl FnMut(Mapped<'a>)) {
+    for line in text.split(|&b| b == b'\n').filter(|l| l.len() > 30) {
+        let mut at = 0;
+        let start = hex(line, &mut at);
+        at += 1;
+        let end = hex(line, &mut at);
+        at += 1;
+        if (ENGINE_BASE..ENGINE_END).contains(&start) {
+            continue;
+        }
+        let bits = &line[at..at + 4];
+        let prot = (bits[0] == b'r') as u32 | ((bits[1] == b'w') as u32) << 1 | ((bits[2] == b'x') as u32) << 2;
+        let shared = bits[3] == b's';
+        at += 5;
+        let offset = hex(line, &mut at);
+        at += 1;
+        let major = hex(line, &mut at);
+        at += 1;
+        let dev = major << 32 | hex(line, &mut at);
+        at += 1;
+        let mut inode = 0u64;
+        while line.get(at).is_some_and(u8::is_ascii_digit) {
+            inode = inode.wrapping_mul(10).wrapping_add((line[at] - b'0') as u64);
+            at += 1;
+        }
+        while line.get(at) == Some(&b' ') {
+            at += 1;
+        }
+        let mut path = line.get(at..).unwrap_or(&[]);
+        let mut flags = 0;
+        if let Some(p) = path.strip_suffix(b" (deleted)") {
+            path = p;
+            flags |= region_flag::STORED_WHOLE;
+        }
+        let kind = if path == b"[stack]" {
+            flags |= region_flag::GROWSDOWN;
+            backing::STACK
+        } else if path.starts_with(b"[v") {
+            backing::KERNEL
+        } else if start >= heap.0 && end <= (heap.1 + 4095) & !4095 && inode == 0 {
+            backing::HEAP
+        } else if path.starts_with(b"/memfd:outlast-store") || is_store(path) {
+            // A lazily restored region: anonymous memory as far as the program is concerned.
+            backing::ANONYMOUS
+        } else if inode != 0 && path.starts_with(b"/") {
+            match (shared, path.starts_with(b"/dev/zero")) {
+                (true, true) => backing::SHARED_ANONYMOUS,
+                (true, false) => backing::SHARED_FILE,
+                (false, _) => backing::PRIVATE_FILE,
+            }
+        } else if shared {
+            backing::SHARED_ANONYMOUS
+        } else {
+            backing::ANONYMOUS
+        };
+        if matches!(kind, backing::ANONYMOUS | backing::HEAP | backing::STACK) {
+            path = &[];
+        }
+        let region = Region { start, end, prot, backing: kind, flags, path_len: path.len() as u32, offset, inode, dev };
+        f(Mapped { region, path });
+    }
+}
+
+fn is_store(path: &[u8]) -> bool {
+    let own = crate::state::store_path();
+    !own.is_empty() && path == own
+}
+
+/// Encodes the regions as the object of a commit: for each a `Region`, then its path.
+pub fn encode(text: &[u8], heap: (u64, u64)) -> &'static [u8] {
+    let out = scratch::regions_object();
+    let mut n = 0;
+    for_each(text, heap, |m| {
+        let head = bytemuck::bytes_of(&m.region);
+        if n + head.len() + m.path.len() > out.len() {
+            fail!(err::ENOMEM);
+        }
+        out[n..n + head.len()].copy_from_slice(head);
+        n += head.len();
+        out[n..n + m.path.len()].copy_from_slice(m.path);
+        n += m.path.len();
+    });
+    &out[..n]
+}
+
+/// Walks an encoded object; stops at the first entry that does not fit (the object is untrusted).
+pub fn decode<'a>(object: &'a [u8], mut f: impl FnMut(Mapped<'a>)) {
+    let size = core::mem::size_of::<Region>();
+    let mut rest = object;
+    while rest.len() >= size {
+        let region: Region = bytemuck::pod_read_unaligned(&rest[..size]);
+        let len = region.path_len as usize;
+        if rest.len() < size + len || region.start >= region.end {
+            return;
+        }
+        f(Mapped { region, path: &rest[size..size + len] });
+        rest = &rest[size + len..];
+    }
+}

@@ -1,0 +1,221 @@
+//! The address space goes back to the commit.
+//!
+//! Large anonymous regions are mapped privately over the store's frames, so that gigabytes resume at once; holes there
+//! read as zero, which is what a page that was never stored holds. Small ones are copied.
+
+use super::image;
+use crate::control::{degrade, fail};
+use crate::regions::{self, Mapped};
+use crate::scratch;
+use crate::state::{object, Engine};
+use crate::sys::{err, nr, syscall};
+use crate::tracker::Track;
+use outlast_image::degradation::Degradation;
+use outlast_image::inject::option;
+use outlast_image::layout::{ENGINE_BASE, ENGINE_END, STORE_BASE, USER_END};
+use outlast_image::region::{backing, Region};
+
+const MAP_SHARED: u64 = 1;
+const MAP_PRIVATE: u64 = 2;
+const MAP_FIXED: u64 = 0x10;
+const MAP_ANONYMOUS: u64 = 0x20;
+const MAP_GROWSDOWN: u64 = 0x100;
+const MAP_NORESERVE: u64 = 0x4000;
+/// Regions of at least this many bytes are mapped lazily.
+const LAZY_FROM: u64 = 1 << 20;
+
+/// Replaces the present address space by the committed one.
+pub fn restore(e: &mut Engine) {
+    let mut stack = (0, 0);
+    let object = join_regions(e);
+    let stack_end = image::stack_end(object);
+    let text = regions::read_maps();
+    regions::for_each(text, (0, 0), |m| match m.region.backing {
+        backing::KERNEL => {}
+        backing::STACK if m.region.end == stack_end => stack = (m.region.start, m.region.end),
+        _ => unmap(m.region.start, m.region.end),
+    });
+    image::move_kernel_mappings(object);
+    image::set_bounds(e);
+    e.lazy_count = 0;
+    regions::decode(object, |m| {
+        if !plausible(&m.region) {
+            fail!(err::EINVAL);
+        }
+        map(e, &m, stack);
+    });
+}
+
+/// The store is untrusted: a region must lie in user space and outside the engine.
+fn plausible(r: &Region) -> bool {
+    r.start % 4096 == 0
+        && r.end % 4096 == 0
+        && r.start >= 0x1000
+        && (r.end <= USER_END || r.backing == backing::KERNEL)
+        && (r.end <= ENGINE_BASE || r.start >= ENGINE_END)
+}
+
+fn unmap(start: u64, end: u64) {
+    // SAFETY: nothing of the old program's memory is needed any more.
+    let r = unsafe { syscall!(nr::MUNMAP, start, end - start) };
+    if err::is(r) {
+        fail!(r);
+    }
+}
+
+/// The pieces of the encoded regions, joined in the scratch buffer.
+fn join_regions(e: &mut Engine) -> &'static [u8] {
+    let out = scratch::regions_object();
+    let (mut n, mut key) = (0, 0);
+    while let Some(len) = e.store().object(object::REGIONS, key, &mut out[n..]) {
+        n += len.min(out.len() - n);
+        key += 1;
+    }
+    &out[..n]
+}
+
+fn map(e: &mut Engine, m: &Mapped<'_>, stack: (u64, u64)) {
+    let r = m.region;
+    match r.backing {
+        backing::KERNEL => return,
+        backing::STACK if stack.1 == r.end => reuse_stack(r.start, stack),
+        backing::STACK => place(r, MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN, -1, 0),
+        backing::SHARED_ANONYMOUS => place(r, MAP_SHARED | MAP_ANONYMOUS, -1, 0),
+        backing::SHARED_FILE => {
+            if !map_file(m, MAP_SHARED, r.prot as u64) {
+                degrade(Degradation::MappingLost);
+            }
+            return;
+        }
+        backing::PRIVATE_FILE => {
+            if !map_file(m, MAP_PRIVATE, 3) {
+                degrade(Degradation::MappingLost);
+                place(r, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            }
+        }
+        _ => {
+            let lazy = r.end - r.start >= LAZY_FROM && e.args.options & option::EAGER == 0;
+            if lazy && map_lazily(e, &r) {
+                protect(&r);
+                return;
+            }
+            place(r, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        }
+    }
+    copy_content(e, &r);
+    protect(&r);
+}
+
+/// Maps readable and writable; `protect` takes away what the region must not have.
+fn place(r: Region, flags: u64, fd: i64, offset: u64) {
+    // SAFETY: the range was unmapped.
+    let got = unsafe { syscall!(nr::MMAP, r.start, r.end - r.start, 3, flags | MAP_FIXED, fd, offset) };
+    if got as u64 != r.start {
+        fail!(got);
+    }
+}
+
+/// The stack's own mapping stays, since only the kernel can make one that it calls the stack: emptied and resized.
+fn reuse_stack(start: u64, stack: (u64, u64)) {
+    // SAFETY: the inner stack on which this runs is the engine's own.
+    unsafe {
+        syscall!(nr::MADVISE, stack.0, stack.1 - stack.0, 4);
+        if start < stack.0 {
+            // A touch makes the kernel extend it.
+            (start as *mut u8).write_volatile(0);
+        } else if start > stack.0 {
+            syscall!(nr::MUNMAP, stack.0, start - stack.0);
+        }
+    }
+}
+
+fn map_file(m: &Mapped<'_>, flags: u64, prot: u64) -> bool {
+    let r = m.region;
+    let mut path = [0u8; 4097];
+    if m.path.len() > 4096 || m.path.is_empty() {
+        return false;
+    }
+    path[..m.path.len()].copy_from_slice(m.path);
+    let mode = if flags == MAP_SHARED && r.prot & 2 != 0 { 2 } else { 0 };
+    // SAFETY: opens, compares and maps a file; the descriptor is closed again.
+    unsafe {
+        let fd = syscall!(nr::OPENAT, -100i64, path.as_ptr(), mode | 0o2000000, 0);
+        if err::is(fd) {
+            return false;
+        }
+        let mut st = [0u64; 18];
+        let same = syscall!(nr::FSTAT, fd, st.as_mut_ptr()) == 0 && st[1] == r.inode;
+        let got =
+            if same { syscall!(nr::MMAP, r.start, r.end - r.start, prot, flags | MAP_FIXED, fd, r.offset) } else { -1 };
+        syscall!(nr::CLOSE, fd);
+        got as u64 == r.start
+    }
+}
+
+/// Maps whole chunks of the store over an anonymous region; false if that would take too many pieces.
+fn map_lazily(e: &mut Engine, r: &Region) -> bool {
+    if e.lazy_count == e.lazy.len() {
+        return false;
+    }
+    place(*r, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    let fd = e.args.store_fd as i64;
+    e.store().chunk_runs(r.start, r.end, &mut |addr, offset, len| {
+        let piece = Region { start: addr, end: addr + len, ..*r };
+        place(piece, MAP_PRIVATE | MAP_NORESERVE, fd, offset);
+    });
+    e.lazy[e.lazy_count] = (r.start, r.end);
+    e.lazy_count += 1;
+    true
+}
+
+fn copy_content(e: &mut Engine, r: &Region) {
+    e.store().runs(r.start, r.end, &mut |addr, offset, len| {
+        // SAFETY: the target was just mapped writable; the frames lie in the mapped store.
+        unsafe {
+            core::ptr::copy_nonoverlapping((STORE_BASE + offset) as *const u8, addr as *mut u8, len as usize);
+        }
+    });
+}
+
+fn protect(r: &Region) {
+    if r.prot != 3 {
+        // SAFETY: the region was just mapped.
+        let got = unsafe { syscall!(nr::MPROTECT, r.start, r.end - r.start, r.prot) };
+        if err::is(got) {
+            fail!(got);
+        }
+    }
+}
+
+/// Everything restored equals the store: arms all of it.
+pub fn arm(e: &mut Engine) {
+    let object = join_regions(e);
+    let tracker = &mut e.tracker;
+    regions::decode(object, |m| {
+        if m.region.prot & 2 != 0 && !matches!(m.region.backing, backing::KERNEL | backing::SHARED_FILE) {
+            tracker.arm(m.region.start, m.region.end);
+        }
+    });
+}
+
+impl Engine {
+    /// Is part of the range mapped lazily?
+    pub fn is_lazy(&self, start: u64, end: u64) -> bool {
+        self.lazy[..self.lazy_count].iter().any(|&(a, b)| start < b && a < end)
+    }
+
+    /// Turns clean pages of lazily mapped ranges into private ones.
+    pub fn own_pages(&mut self, start: u64, end: u64) {
+        for &(a, b) in &self.lazy[..self.lazy_count] {
+            let (mut p, stop) = (a.max(start), b.min(end));
+            while p < stop {
+                let mut byte = 0u8;
+                // A guarded read and write: parts may be unmapped or unwritable by now.
+                if crate::user::read_bytes(p, core::slice::from_mut(&mut byte)) {
+                    crate::user::write_bytes(p, &[byte]);
+                }
+                p += 4096;
+            }
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Restore: a process becomes the one in the store. Nothing of the dead is read but the store, the completions of its
+//! ring, and the descriptor table that the anchor kept.
+
+mod descriptors;
+pub mod image;
+mod memory;
+mod pending;
+mod reopen;
+
+use crate::control::{control, event, fail, phase};
+use crate::entry;
+use crate::native;
+use crate::scratch;
+use crate::signals;
+use crate::state::{engine, journal, object, Engine};
+use crate::store_room;
+use crate::sys::{err, futex_wake, now_ns, nr, syscall};
+use crate::thread::{self, Thread};
+use core::sync::atomic::Ordering::*;
+use outlast_image::context::{ThreadContext, XSAVE_LEN};
+use outlast_image::control::state;
+use outlast_image::event::{event_kind, phase as at};
+use outlast_image::inject::mutant;
+use outlast_image::kernel::KernelState;
+use outlast_image::layout::{STORE_BASE, STORE_LEN};
+use outlast_store::Store;
+
+/// Which rung of the ladder.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rung {
+    InPlace = 1,
+    Respawn = 2,
+    Cold = 3,
+}
+
+/// Rung 1: the same process, after a fatal signal.
+pub unsafe extern "C" fn in_place() -> ! {
+    run(Rung::InPlace)
+}
+
+/// Rung 2: a process that the anchor cloned.
+pub unsafe extern "C" fn respawned() -> ! {
+    run(Rung::Respawn)
+}
+
+/// Rung 3: a fresh image of the program's file.
+pub unsafe fn cold() -> ! {
+    run(Rung::Cold)
+}
+
+unsafe fn run(rung: Rung) -> ! {
+    let begun = now_ns();
+    phase(at::RESTORE);
+    signals::block_all();
+    let (c, e) = (control(), engine());
+    c.t_begin.store(begun, Release);
+    e.load_args();
+    let t = thread::install();
+    t.pending = 0;
+    t.native = 0;
+    open_store(e);
+    let context = load(e, t);
+    let mut operation = pending::lookup(e, &context.pending);
+    descriptors::undo(e);
+    if rung == Rung::Cold {
+        if err::is(crate::anchor::make()) {
+            fail!(0);
+        }
+        reopen::all(e);
+    }
+    memory::restore(e);
+    c.t_mapped.store(now_ns(), Release);
+    e.hot.clear();
+    if rung != Rung::InPlace {
+        e.timer = 0;
+    }
+    number_processes(e, &context);
+    (e.drop_count, e.maps_dirty, e.kernel_dirty) = (0, true, false);
+    if let Err(why) = entry::begin(e) {
+        crate::control::degrade(why);
+        fail!(0);
+    }
+    memory::arm(e);
+    restore_thread(e, t, &context);
+    signals::install_all();
+    if rung != Rung::InPlace {
+        restore_group(e);
+    }
+    if err::is(native::dispatch_on()) {
+        fail!(0);
+    }
+    requeue_signals(e);
+    c.state.store(state::PROTECTED, Release);
+    pending::finish(e, t, &context.pending, &mut operation);
+    descriptors::close_extra(e);
+    let done = now_ns();
+    c.t_resumed.store(done, Release);
+    let seq = e.store().seq();
+    c.last_seq.store(seq, Release);
+    event(event_kind::RESTORED, rung as u32, done - begun, seq, 0);
+    c.restored.fetch_add(1, AcqRel);
+    futex_wake(&c.restored);
+    signals::set_kernel_mask(t.mask);
+    crate::gate::leave()
+}
+
+unsafe fn open_store(e: &mut Engine) {
+    store_room::reset();
+    let r = syscall!(nr::MMAP, STORE_BASE, STORE_LEN, 3, 0x01 | 0x10 | 0x4000, e.args.store_fd, 0);
+    if err::is(r) {
+        fail!(r);
+    }
+    scratch::map();
+    match Store::open(entry::store_region(), scratch::index()) {
+        Ok((store, _)) => e.store = Some(store),
+        Err(_) => fail!(0),
+    }
+    if store_room::is_used_up() {
+        fail!(err::ENOMEM);
+    }
+}
+
+/// Reads process and thread from the store into the engine; the thread's context as committed.
+unsafe fn load(e: &mut Engine, t: &mut Thread) -> ThreadContext {
+    let buf = scratch::object_buffer();
+    let store = e.store();
+    let n = store.object(object::KERNEL, 0, buf).unwrap_or(0);
+    if n != core::mem::size_of::<KernelState>() {
+        fail!(n as i64);
+    }
+    let kernel: KernelState = bytemuck::pod_read_unaligned(&buf[..n]);
+    let head = core::mem::size_of::<ThreadContext>();
+    let n = store.object(object::THREAD, 0, buf).unwrap_or(0);
+    if n < head {
+        fail!(n as i64);
+    }
+    let context: ThreadContext = bytemuck::pod_read_unaligned(&buf[..head]);
+    let vector = (context.xsave_len as usize).min(XSAVE_LEN).min(n - head);
+    crate::frame::reset_vector(&mut t.xsave.0);
+    if e.args.mutants & mutant::SKIP_VECTOR_STATE == 0 {
+        t.xsave.0[..vector].copy_from_slice(&buf[head..head + vector]);
+        sanitize(t);
+    }
+    e.kernel = kernel;
+    context
+}
+
+/// What XRSTOR would refuse: the store is untrusted.
+fn sanitize(t: &mut Thread) {
+    let x = &mut t.xsave.0;
+    let bv = u64::from_le_bytes(x[512..520].try_into().unwrap_or([0; 8])) & t.xsave_mask;
+    x[512..520].copy_from_slice(&bv.to_le_bytes());
+    x[520..576].fill(0);
+    let mxcsr = u32::from_le_bytes(x[24..28].try_into().unwrap_or([0; 4])) & 0xffff;
+    x[24..28].copy_from_slice(&mxcsr.to_le_bytes());
+}
+
+unsafe fn restore_thread(_e: &mut Engine, t: &mut Thread, c: &ThreadContext) {
+    t.regs = c.regs;
+    t.regs.eflags = c.regs.eflags & 0x24_0dd5 | 0x202;
+    t.gs_base = c.gs_base;
+    t.mask = c.sigmask;
+    t.altstack = c.altstack;
+    t.tid = c.tid;
+    t.tid_address = c.tid_address;
+    t.robust_list = c.robust_list;
+    t.rseq = c.rseq;
+    t.call = c.pending.nr as u64;
+    (t.interrupted, t.restore_mask, t.by_trap) = (0, 0, 0);
+    thread::set_fs_base(c.fs_base);
+    if c.tid_address != 0 {
+        syscall!(nr::SET_TID_ADDRESS, c.tid_address);
+    }
+    if c.robust_list[0] != 0 {
+        syscall!(nr::SET_ROBUST_LIST, c.robust_list[0], c.robust_list[1]);
+    }
+    if c.rseq[0] != 0 {
+        // In place it is still registered: EBUSY.
+        syscall!(nr::RSEQ, c.rseq[0], c.rseq[1], 0, c.rseq[2]);
+    }
+}
+
+/// The anchor has a process group of its own; the program goes back to its group, and to the terminal's foreground if
+/// that is where its group was.
+unsafe fn restore_group(e: &mut Engine) {
+    let wanted = control().pgid.load(Acquire);
+    let group = if wanted > 0 { wanted as u32 } else { e.kernel.pgid };
+    let own = syscall!(nr::GETPID) as u32;
+    let group = if group == e.kernel.pid { own } else { group };
+    syscall!(nr::SETPGID, 0, group);
+    syscall!(nr::PRCTL, 15, e.kernel.comm.as_ptr());
+}
+
+/// Where the old process id could not be had again, the program still sees the one it knows.
+unsafe fn number_processes(e: &Engine, context: &ThreadContext) {
+    if syscall!(nr::GETPID) as u32 != e.kernel.pid || syscall!(nr::GETTID) as u32 != context.tid {
+        crate::dispatch::answer_ids();
+    }
+}
+
+/// Signals that were delivered after the commit are delivered again.
+unsafe fn requeue_signals(e: &mut Engine) {
+    if e.args.mutants & mutant::SKIP_SIGNAL_REPLAY != 0 {
+        return;
+    }
+    let (pid, tid) = (syscall!(nr::GETPID), syscall!(nr::GETTID));
+    e.store().journal_for_each(&mut |kind, bytes| {
+        if kind == journal::SIGNAL && bytes.len() == 128 {
+            let info: [u64; 16] = bytemuck::pod_read_unaligned(bytes);
+            let sig = info[0] as i32;
+            // Fatal ones are not repeated: the rollback is the answer to them.
+            if (1..64).contains(&sig) && signals::FATAL & signals::bit(sig) == 0 {
+                syscall!(nr::RT_TGSIGQUEUEINFO, pid, tid, sig, info.as_ptr());
+            }
+        }
+    });
+}

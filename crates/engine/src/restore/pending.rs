@@ -1,0 +1,71 @@
+//! The call that the commit stands before: done by the predecessor, or done now.
+
+use crate::calls;
+use crate::dispatch::{interruptible, Call, Outcome};
+use crate::operation::Operation;
+use crate::state::Engine;
+use crate::sys::{err, nr};
+use crate::thread::Thread;
+use outlast_calls::Class;
+use outlast_image::context::{pending_kind, PendingCall};
+
+/// Looks for the predecessor's traces, before the new ring overwrites them.
+pub fn lookup(e: &mut Engine, pending: &PendingCall) -> Operation {
+    let seq = e.store().seq();
+    if pending.kind == pending_kind::RING {
+        Operation::resumed(e, seq)
+    } else {
+        Operation::new(seq)
+    }
+}
+
+/// Gives the program the call's result.
+pub fn finish(e: &mut Engine, t: &mut Thread, pending: &PendingCall, operation: &mut Operation) {
+    let call = Call { nr: pending.nr as u64, args: pending.args };
+    let r = match pending.kind {
+        pending_kind::NONE => return,
+        pending_kind::RING => ring(e, t, &call, operation),
+        pending_kind::OFFSET => calls::output::finish_append(&call, pending),
+        pending_kind::EXEC => calls::exec::serve(e, t, &call),
+        pending_kind::SPAWN => match calls::spawn::again(e, t, &call) {
+            Outcome::Return(r) => r,
+            Outcome::Registers => return,
+        },
+        _ => again(e, t, &call),
+    };
+    t.regs.rax = r as u64;
+    if pending.kind == pending_kind::RING && matches!(r, err::EAGAIN) {
+        // A blocking call that found nothing after all: the program issues it again.
+        t.regs.rip -= 2;
+        t.regs.rax = call.nr;
+    }
+}
+
+fn ring(e: &mut Engine, t: &mut Thread, call: &Call, operation: &mut Operation) -> i64 {
+    if !e.ring.available() && !operation.was_found() {
+        return again(e, t, call);
+    }
+    match outlast_calls::row(call.nr).map(|r| r.class) {
+        Some(Class::Input) => calls::input::finish(e, t, call, operation),
+        Some(Class::Output) => calls::output::finish(e, t, call, operation),
+        _ => calls::names::finish(e, t, call, operation),
+    }
+}
+
+/// Issues the call again; it is idempotent, or nothing better is known.
+fn again(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
+    if call.nr == nr::WRITE || call.nr == nr::WRITEV {
+        calls::descriptors::note_offset(e, call.fd());
+    }
+    let r = interruptible(t, call);
+    match call.nr {
+        nr::CLOSE => {
+            e.fds.closed(call.fd());
+            // Already closed by the predecessor.
+            return if r == err::EBADF { 0 } else { r };
+        }
+        nr::DUP2 | nr::DUP3 => e.fds.opened(r),
+        _ => {}
+    }
+    r
+}

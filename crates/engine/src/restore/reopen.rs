@@ -1,0 +1,75 @@
+//! After a cold resume the descriptor table is empty: files come back by name, terminals and pipes on 0, 1 and 2 are those
+//! of whoever resumes, connections are found closed by their other end.
+
+use crate::control::degrade;
+use crate::descriptors::HIGHEST;
+use crate::scratch;
+use crate::state::{object, Engine};
+use crate::sys::{err, nr, syscall};
+use outlast_image::degradation::Degradation;
+use outlast_image::descriptor::{descriptor_kind as kind, Descriptor};
+
+const O_CREAT_EXCL_TRUNC: u32 = 0o100 | 0o200 | 0o1000;
+const O_CLOEXEC: u64 = 0o2000000;
+
+/// Opens everything that was open at the commit.
+pub fn all(e: &mut Engine) {
+    for fd in 0..HIGHEST as i32 {
+        if e.fds.is_open(fd) && !one(e, fd) {
+            degrade(Degradation::DescriptorLost);
+            stand_in(fd);
+        }
+    }
+}
+
+fn one(e: &mut Engine, fd: i32) -> bool {
+    let head = core::mem::size_of::<Descriptor>();
+    let buf = scratch::object_buffer();
+    let n = e.store().object(object::DESCRIPTOR, fd as u64, buf).unwrap_or(0);
+    let d: Descriptor = if n >= head { bytemuck::pod_read_unaligned(&buf[..head]) } else { Descriptor::default() };
+    let file = matches!(d.kind, kind::REGULAR | kind::DIRECTORY | kind::BLOCK | kind::CHARACTER);
+    // SAFETY: opens with this process's own credentials; the path ends with a NUL that is put there.
+    unsafe {
+        if !file {
+            return (0..3).contains(&fd) && !err::is(syscall!(nr::FCNTL, fd, 1));
+        }
+        let path = &mut buf[head..];
+        let len = (d.path_len as usize).min(n - head).min(4095);
+        path[len] = 0;
+        if len == 0 || path[0] != b'/' {
+            return false;
+        }
+        let flags = d.flags & !O_CREAT_EXCL_TRUNC;
+        let r = syscall!(nr::OPENAT, -100i64, path.as_ptr(), flags as u64 | O_CLOEXEC, 0);
+        if err::is(r) {
+            return false;
+        }
+        if r != fd as i64 {
+            syscall!(nr::DUP3, r, fd, if d.fd_flags & 1 != 0 { O_CLOEXEC } else { 0 });
+            syscall!(nr::CLOSE, r);
+        } else if d.fd_flags & 1 == 0 {
+            syscall!(nr::FCNTL, fd, 2, 0);
+        }
+        if d.kind == kind::REGULAR {
+            syscall!(nr::LSEEK, fd, d.offset, 0);
+        }
+        true
+    }
+}
+
+/// A socket whose peer is gone: reads end, writes fail, as after a broken connection.
+fn stand_in(fd: i32) {
+    let mut pair = [0i32; 2];
+    // SAFETY: makes a pair and keeps one end under the old number.
+    unsafe {
+        if syscall!(nr::SOCKETPAIR, 1, 1, 0, pair.as_mut_ptr()) == 0 {
+            if pair[0] != fd {
+                syscall!(nr::DUP3, pair[0], fd, 0);
+                syscall!(nr::CLOSE, pair[0]);
+            }
+            if pair[1] != fd {
+                syscall!(nr::CLOSE, pair[1]);
+            }
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! The io_uring whose memory lies in the session: a kill cannot separate an operation from its result.
+//!
+//! SIGKILL lets a system call finish but never returns to user code, so "do it, then note it" loses the note.
+//! A completion is written by the kernel as part of the operation, into memory that outlives the process.
+//! A restored process reads the completions of its predecessor before it sets up a ring of its own.
+
+use crate::sys::{err, nr, syscall};
+use core::ptr::{read_volatile, write_volatile};
+use core::sync::atomic::{fence, Ordering::*};
+use outlast_image::layout::{session, SESSION_BASE};
+use outlast_image::pending::{Progress, PROGRESS_MARK};
+
+const ENTRIES: u32 = 8;
+const COMPLETIONS: u32 = 32;
+const SETUP_CQSIZE: u32 = 1 << 3;
+const SETUP_NO_MMAP: u32 = 1 << 14;
+const ENTER_GETEVENTS: u64 = 1;
+
+const PROGRESS: u64 = SESSION_BASE + session::PENDING;
+const SAVED_LAYOUT: u64 = PROGRESS + 1024;
+const RESULTS: u64 = PROGRESS + 2048;
+
+/// Operation codes.
+pub mod op {
+    pub const READ: u8 = 22;
+    pub const WRITE: u8 = 23;
+    pub const WRITEV: u8 = 2;
+    pub const SENDMSG: u8 = 9;
+    pub const RECVMSG: u8 = 10;
+    pub const ACCEPT: u8 = 13;
+    pub const ASYNC_CANCEL: u8 = 14;
+    pub const CONNECT: u8 = 16;
+    pub const OPENAT: u8 = 18;
+    pub const OPENAT2: u8 = 28;
+    pub const RENAMEAT: u8 = 35;
+    pub const UNLINKAT: u8 = 36;
+    pub const MKDIRAT: u8 = 37;
+    pub const SYMLINKAT: u8 = 38;
+    pub const LINKAT: u8 = 39;
+}
+
+/// `struct io_uring_sqe`, with the unions flattened to what is used.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub struct Entry {
+    pub opcode: u8,
+    pub flags: u8,
+    pub ioprio: u16,
+    pub fd: i32,
+    pub off: u64,
+    pub addr: u64,
+    pub len: u32,
+    /// `rw_flags`, `msg_flags`, `open_flags`, `rename_flags` …
+    pub op_flags: u32,
+    pub user_data: u64,
+    pub pad: [u64; 3],
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Completion {
+    user_data: u64,
+    res: i32,
+    flags: u32,
+}
+
+/// `struct io_uring_params`.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Params {
+    sq_entries: u32,
+    cq_entries: u32,
+    flags: u32,
+    rest: [u32; 7],
+    sq_off: [u32; 8],
+    sq_addr: u64,
+    cq_off: [u32; 8],
+    cq_addr: u64,
+}
+
+/// Where the ring's words lie, as offsets from its place; saved in the session for a successor.
+#[repr(C)]
+#[derive(Clone, Copy, Default, bytemuck::Pod, bytemuck::Zeroable)]
+struct Layout {
+    place: u32,
+    sq_head: u32,
+    sq_tail: u32,
+    sq_mask: u32,
+    sq_array: u32,
+    cq_head: u32,
+    cq_tail: u32,
+    cq_mask: u32,
+    cqes: u32,
+    valid: u32,
+}
+
+/// The ring of this process; descriptor 0 stands for none.
+pub struct Ring {
+    pub fd: i32,
+    layout: Layout,
+    sq_mask: u32,
+    cq_mask: u32,
+}
+
+/// Address of a place for a ring.
+fn place(n: u32) -> u64 {
+    SESSION_BASE + session::RINGS + (n % session::RING_PLACES) as u64 * session::RING_PLACE_LEN
+}
+
+impl Layout {
+    fn word(&self, offset: u32) -> *mut u32 {
+        (place(self.place) + offset as u64) as *mut u32
+    }
+
+    fn entries(&self) -> *mut Entry {
+        (place(self.place) + session::RING_PLACE_LEN / 2) as *mut Entry
+    }
+}
+
+impl Ring {
+    /// No ring: io_uring is forbidden or switched off.
+    pub const fn none() -> Ring {
+        Ring {
+            fd: 0,
+            layout: Layout {
+                place: 0,
+                sq_head: 0,
+                sq_tail: 0,
+                sq_mask: 0,
+                sq_array: 0,
+                cq_head: 0,
+                cq_tail: 0,
+                cq_mask: 0,
+                cqes: 0,
+                valid: 0,
+            },
+            sq_mask: 0,
+            cq_mask: 0,
+        }
+    }
+
+    /// Sets up a ring in the session's memory, its descriptor moved to `fd`.
+    pub fn set_up(fd: i32) -> Result<Ring, i64> {
+        // SAFETY: the saved layout lies in the session.
+        let n = unsafe { read_volatile(SAVED_LAYOUT as *const Layout) }.place.wrapping_add(1) % session::RING_PLACES;
+        let mut p = Params {
+            flags: SETUP_CQSIZE | SETUP_NO_MMAP,
+            cq_entries: COMPLETIONS,
+            sq_addr: place(n) + session::RING_PLACE_LEN / 2,
+            cq_addr: place(n),
+            ..Default::default()
+        };
+        // SAFETY: the kernel writes the parameters and pins the two ranges of the session.
+        unsafe {
+            let r = syscall!(nr::IO_URING_SETUP, ENTRIES, &raw mut p);
+            if r < 0 {
+                return Err(r);
+            }
+            if r != fd as i64 {
+                let d = syscall!(nr::DUP3, r, fd, 0o2000000);
+                syscall!(nr::CLOSE, r);
+                if d < 0 {
+                    return Err(d);
+                }
+            }
+        }
+        let layout = Layout {
+            place: n,
+            sq_head: p.sq_off[0],
+            sq_tail: p.sq_off[1],
+            sq_mask: p.sq_off[2],
+            sq_array: p.sq_off[6],
+            cq_head: p.cq_off[0],
+            cq_tail: p.cq_off[1],
+            cq_mask: p.cq_off[2],
+            cqes: p.cq_off[5],
+            valid: 1,
+        };
+        // SAFETY: both lie in the session.
+        unsafe {
+            write_volatile(SAVED_LAYOUT as *mut Layout, layout);
+            Ok(Ring { fd, layout, sq_mask: *layout.word(layout.sq_mask), cq_mask: *layout.word(layout.cq_mask) })
+        }
+    }
+
+    pub fn available(&self) -> bool {
+        self.fd > 0
+    }
+
+    /// Submits one entry and waits for its completion. `inline` operations complete within the submission.
+    /// Returns the operation's result, or `EINTR` if a signal ended the wait: the entry is then cancelled first.
+    #[inline]
+    pub fn run(&mut self, entry: &Entry) -> i64 {
+        let l = &self.layout;
+        // SAFETY: the words lie in the ring's memory; this thread is the only submitter.
+        unsafe {
+            // The completion of the last operation stays readable until the next one begins.
+            write_volatile(l.word(l.cq_head), read_volatile(l.word(l.cq_tail)));
+            self.submit(entry);
+            let mut r = syscall!(nr::IO_URING_ENTER, self.fd, 1, 1, ENTER_GETEVENTS, 0, 0);
+            loop {
+                fence(Acquire);
+                if let Some(res) = self.completion(entry.user_data) {
+                    return res;
+                }
+                if err::is(r) && r != err::EINTR {
+                    return r;
+                }
+                if crate::thread::current().pending != 0 {
+                    return self.cancel(entry.user_data);
+                }
+                r = syscall!(nr::IO_URING_ENTER, self.fd, 0, 1, ENTER_GETEVENTS, 0, 0);
+            }
+        }
+    }
+
+    unsafe fn submit(&mut self, entry: &Entry) {
+        let l = &self.layout;
+        let tail = read_volatile(l.word(l.sq_tail));
+        let slot = tail & self.sq_mask;
+        write_volatile(l.entries().add(slot as usize), *entry);
+        write_volatile(l.word(l.sq_array).add(slot as usize), slot);
+        fence(Release);
+        write_volatile(l.word(l.sq_tail), tail.wrapping_add(1));
+    }
+
+    unsafe fn cancel(&mut self, user_data: u64) -> i64 {
+        let cancel =
+            Entry { opcode: op::ASYNC_CANCEL, fd: -1, addr: user_data, user_data: u64::MAX, ..Default::default() };
+        self.submit(&cancel);
+        let mut r = syscall!(nr::IO_URING_ENTER, self.fd, 1, 1, ENTER_GETEVENTS, 0, 0);
+        loop {
+            fence(Acquire);
+            if let Some(res) = self.completion(user_data) {
+                return if res == err::ECANCELED { err::EINTR } else { res };
+            }
+            if err::is(r) && r != err::EINTR {
+                return r;
+            }
+            r = syscall!(nr::IO_URING_ENTER, self.fd, 0, 2, ENTER_GETEVENTS, 0, 0);
+        }
+    }
+
+    unsafe fn completion(&self, user_data: u64) -> Option<i64> {
+        find(&self.layout, self.cq_mask, user_data)
+    }
+}
+
+unsafe fn find(l: &Layout, mask: u32, user_data: u64) -> Option<i64> {
+    let (head, tail) = (read_volatile(l.word(l.cq_head)), read_volatile(l.word(l.cq_tail)));
+    let mut found = None;
+    for i in 0..tail.wrapping_sub(head).min(mask + 1) {
+        let slot = (head.wrapping_add(i) & mask) as usize;
+        let c = read_volatile((l.word(l.cqes) as *const Completion).add(slot));
+        if c.user_data == user_data {
+            found = Some(c.res as i64);
+        }
+    }
+    found
+}
+
+/// Looks for the result of an operation of the dead predecessor; cancelled and interrupted ones did not happen.
+/// To be called before `set_up`. A result that was found is kept apart from the rings: this process may die, too,
+/// before its next commit, and its own ring will say nothing of the operation.
+pub fn predecessor_result(user_data: u64) -> Option<i64> {
+    // SAFETY: two slots in the session; plain integers.
+    for i in 0..2 {
+        let kept = unsafe { read_volatile((RESULTS as *const Progress).add(i)) };
+        if kept.id == user_data && kept.check == kept.id ^ kept.done ^ PROGRESS_MARK {
+            return Some(kept.done as i64);
+        }
+    }
+    let found = completed(user_data)?;
+    write_slot(RESULTS, user_data, found as u64);
+    Some(found)
+}
+
+fn completed(user_data: u64) -> Option<i64> {
+    // SAFETY: all offsets are checked against the ring's page before use.
+    unsafe {
+        let l = read_volatile(SAVED_LAYOUT as *const Layout);
+        let room = session::RING_PLACE_LEN as u32 / 2;
+        let mask = COMPLETIONS - 1;
+        let end = l.cqes.checked_add((mask + 1) * core::mem::size_of::<Completion>() as u32)?;
+        if l.valid != 1 || end > room || l.cq_head > room - 4 || l.cq_tail > room - 4 {
+            return None;
+        }
+        find(&l, mask, user_data).filter(|&r| r != err::ECANCELED && r != err::EINTR && r != err::EAGAIN)
+    }
+}
+
+/// Notes that all parts up to operation `id` transferred `done` bytes.
+pub fn save_progress(id: u64, done: u64) {
+    write_slot(PROGRESS, id, done);
+}
+
+fn write_slot(slots: u64, id: u64, done: u64) {
+    // SAFETY: two slots in the session; `id` and `check` are written last, the other slot stays valid meanwhile.
+    unsafe {
+        let slot = (slots as *mut Progress).add((id & 1) as usize);
+        write_volatile(&raw mut (*slot).check, 0);
+        write_volatile(&raw mut (*slot).done, done);
+        write_volatile(&raw mut (*slot).id, id);
+        write_volatile(&raw mut (*slot).check, id ^ done ^ PROGRESS_MARK);
+    }
+}
+
+/// Progress of the operation committed as `seq`: the next part and the bytes already done.
+pub fn progress(seq: u64) -> (u16, u64) {
+    let mut best = (0u16, 0u64);
+    for i in 0..2 {
+        // SAFETY: as `save_progress`.
+        let p = unsafe { read_volatile((PROGRESS as *const Progress).add(i)) };
+        if p.check == p.id ^ p.done ^ PROGRESS_MARK && p.id >> 16 == seq {
+            let next = (p.id as u16).wrapping_add(1);
+            if next > best.0 {
+                best = (next, p.done);
+            }
+        }
+    }
+    best
+}

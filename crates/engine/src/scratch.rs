@@ -1,0 +1,70 @@
+//! The engine's working memory: anonymous, private, gone with the process.
+
+use crate::control::fail;
+use crate::sys::{err, nr, syscall};
+use outlast_image::layout::{ENGINE_BASE, ENGINE_END, SCRATCH_BASE, SCRATCH_ROOM};
+
+const MAPS: u64 = 0;
+const MAPS_LEN: u64 = 16 << 20;
+const REGIONS: u64 = MAPS + MAPS_LEN;
+const REGIONS_LEN: u64 = 16 << 20;
+const PAGES: u64 = REGIONS + REGIONS_LEN;
+const PAGES_LEN: u64 = 1 << 20;
+const SHADOWS: u64 = PAGES + PAGES_LEN;
+/// Pages kept hot at most.
+pub const HOT_PAGES: usize = 1024;
+const SHADOWS_LEN: u64 = HOT_PAGES as u64 * 4096;
+const OBJECT: u64 = SHADOWS + SHADOWS_LEN;
+const OBJECT_LEN: u64 = 16 << 20;
+const INDEX: u64 = 128 << 20;
+const INDEX_LEN: u64 = SCRATCH_ROOM - INDEX;
+
+const MAP_PRIVATE_ANONYMOUS_FIXED_NORESERVE: u64 = 0x02 | 0x20 | 0x10 | 0x4000;
+
+/// Maps the working memory afresh: all zero.
+pub fn map() {
+    // SAFETY: the range is the engine's own.
+    let r =
+        unsafe { syscall!(nr::MMAP, SCRATCH_BASE, SCRATCH_ROOM, 3, MAP_PRIVATE_ANONYMOUS_FIXED_NORESERVE, -1i64, 0) };
+    // A core dump of the program must not carry the engine's tables, nor the store.
+    // SAFETY: MADV_DONTDUMP changes no content.
+    unsafe { syscall!(nr::MADVISE, ENGINE_BASE, ENGINE_END - ENGINE_BASE, 16) };
+    if err::is(r) {
+        fail!(r);
+    }
+}
+
+fn slice(offset: u64, len: u64) -> &'static mut [u8] {
+    // SAFETY: the ranges are disjoint, mapped by `map` and used by one thread; each accessor has one user at a time.
+    unsafe { core::slice::from_raw_parts_mut((SCRATCH_BASE + offset) as *mut u8, len as usize) }
+}
+
+/// Text of /proc/self/maps.
+pub fn maps_text() -> &'static mut [u8] {
+    slice(MAPS, MAPS_LEN)
+}
+
+/// Encoded regions.
+pub fn regions_object() -> &'static mut [u8] {
+    slice(REGIONS, REGIONS_LEN)
+}
+
+/// Output of PAGEMAP_SCAN.
+pub fn page_vector() -> &'static mut [u8] {
+    slice(PAGES, PAGES_LEN)
+}
+
+/// An object read back from the store.
+pub fn object_buffer() -> &'static mut [u8] {
+    slice(OBJECT, OBJECT_LEN)
+}
+
+/// Address of the shadow copy of hot page `i`.
+pub fn shadow(i: usize) -> *mut [u8; 4096] {
+    (SCRATCH_BASE + SHADOWS + i as u64 * 4096) as *mut [u8; 4096]
+}
+
+/// Working memory of the store's index.
+pub fn index() -> &'static mut [u8] {
+    slice(INDEX, INDEX_LEN)
+}

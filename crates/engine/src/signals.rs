@@ -1,0 +1,395 @@
+//! Signals belong to the engine.
+//!
+//! It installs its own handler for every signal that the program handles and for those that end a program with a
+//! core. A handler that finds the program in its own code builds the program's frame at once, exactly as the kernel
+//! would have. One that finds it in the engine notes the signal in the thread control block, blocks all further
+//! ones in the interrupted context, and the gate delivers on its way out: one slot is enough.
+
+use crate::control::{control, engine_error, phase};
+use crate::frame::{
+    self, Signal, Ucontext, Vector, SA_NODEFER, SA_ONSTACK, SA_RESETHAND, SA_RESTART, SA_RESTORER, SA_SIGINFO,
+};
+use crate::state::{engine, journal};
+use crate::sys::{err, nr, syscall};
+use crate::thread::{self, pending_bit, Thread};
+use crate::user;
+use core::arch::global_asm;
+use core::sync::atomic::Ordering::*;
+use outlast_image::event::phase as at;
+use outlast_image::kernel::SignalAction;
+use outlast_image::layout::{STORE_BASE, STORE_LEN};
+
+pub const SIGILL: i32 = 4;
+pub const SIGTRAP: i32 = 5;
+pub const SIGABRT: i32 = 6;
+pub const SIGBUS: i32 = 7;
+pub const SIGFPE: i32 = 8;
+pub const SIGKILL: i32 = 9;
+pub const SIGSEGV: i32 = 11;
+pub const SIGPIPE: i32 = 13;
+pub const SIGSTOP: i32 = 19;
+pub const SIGSYS: i32 = 31;
+/// The supervisor's knock.
+pub const SIGENGINE: i32 = 64;
+
+const SIG_DFL: u64 = 0;
+const SIG_IGN: u64 = 1;
+
+pub const fn bit(sig: i32) -> u64 {
+    1 << (sig - 1)
+}
+
+/// Never blocked in the kernel, whatever the program asks for: the engine needs them.
+pub const OWNED: u64 =
+    bit(SIGSYS) | bit(SIGSEGV) | bit(SIGBUS) | bit(SIGFPE) | bit(SIGILL) | bit(SIGTRAP) | bit(SIGENGINE);
+
+/// Signals whose default is to end with a core: these are failures, to be answered by a rollback.
+pub const FATAL: u64 =
+    bit(SIGSEGV) | bit(SIGBUS) | bit(SIGFPE) | bit(SIGILL) | bit(SIGTRAP) | bit(SIGABRT) | bit(SIGSYS);
+
+/// The mask the kernel gets when the program wants `mask`.
+pub const fn kernel_mask(mask: u64) -> u64 {
+    mask & !OWNED
+}
+
+global_asm!(
+    ".section .text.signals,\"ax\"",
+    ".globl signal_entry, sigsys_entry, signal_return",
+    "signal_entry:",
+    "sub $8, %rsp",
+    "call {on_signal}",
+    "add $16, %rsp",
+    "signal_return:",
+    "mov $15, %eax",
+    "syscall",
+    "hlt",
+    // Syscall User Dispatch: si_code 2. The program goes on in the gate, as if its site had been rewritten.
+    "sigsys_entry:",
+    "cmpl $2, 8(%rsi)",
+    "jne signal_entry",
+    "mov 168(%rdx), %rax",
+    "mov %rax, 152(%rdx)",
+    "lea gate_trapped(%rip), %rax",
+    "mov %rax, 168(%rdx)",
+    "add $8, %rsp",
+    "mov $15, %eax",
+    "syscall",
+    "hlt",
+    on_signal = sym on_signal,
+    options(att_syntax),
+);
+
+extern "C" {
+    fn signal_entry();
+    fn sigsys_entry();
+    fn signal_return();
+    static __text_start: u8;
+    static __text_end: u8;
+    static fast_check: u8;
+    static fast_call: u8;
+    static fast_after: u8;
+    static fast_exit: u8;
+    static exit_window: u8;
+    static exit_window_end: u8;
+    static call_check: u8;
+    static call_syscall: u8;
+    static call_abort: u8;
+}
+
+macro_rules! address {
+    ($symbol:ident) => {
+        (&raw const $symbol) as u64
+    };
+}
+
+/// The engine's text: start and length.
+pub fn text() -> (u64, u64) {
+    let start = address!(__text_start);
+    (start, address!(__text_end) - start)
+}
+
+fn in_engine(rip: u64) -> bool {
+    let (start, len) = text();
+    rip.wrapping_sub(start) < len
+}
+
+fn install(sig: i32, handler: u64, flags: u64) -> i64 {
+    let a = SignalAction {
+        handler,
+        flags: flags | SA_SIGINFO | SA_ONSTACK | SA_RESTORER,
+        restorer: signal_return as *const () as u64,
+        mask: !0,
+    };
+    // SAFETY: the action lies on the stack for the length of the call.
+    unsafe { syscall!(nr::RT_SIGACTION, sig, &raw const a, 0, 8) }
+}
+
+/// Installs what the kernel must have so that the program's `action` for `sig` works.
+pub fn apply(sig: i32, action: &SignalAction) -> i64 {
+    match sig {
+        SIGSYS => install(sig, sigsys_entry as *const () as u64, 0),
+        SIGENGINE => install(sig, signal_entry as *const () as u64, 0),
+        _ if action.handler > SIG_IGN => install(sig, signal_entry as *const () as u64, action.flags & 3),
+        _ if FATAL & bit(sig) != 0 && (action.handler == SIG_DFL || OWNED & bit(sig) != 0) => {
+            install(sig, signal_entry as *const () as u64, 0)
+        }
+        // SAFETY: as `install`.
+        _ => unsafe { syscall!(nr::RT_SIGACTION, sig, action as *const _, 0, 8) },
+    }
+}
+
+/// Installs everything anew: at start and after a restore.
+pub fn install_all() {
+    // SAFETY: runs on the engine's own stack, single-threaded.
+    let e = unsafe { engine() };
+    let (sp, len) = thread::alt_stack();
+    let stack = [sp, 0, len];
+    // SAFETY: the alternate stack is the engine's own memory.
+    unsafe { syscall!(nr::SIGALTSTACK, stack.as_ptr(), 0) };
+    for sig in 1..=64 {
+        let action = e.kernel.actions[sig as usize];
+        let needed = action.handler != 0 || action.flags != 0 || (FATAL | OWNED) & bit(sig) != 0;
+        if needed && sig != SIGKILL && sig != SIGSTOP {
+            apply(sig, &action);
+        }
+    }
+}
+
+/// Sets the kernel's mask to what the program wants.
+pub fn set_kernel_mask(mask: u64) {
+    let m = kernel_mask(mask);
+    // SAFETY: the mask lies on the stack for the length of the call.
+    unsafe { syscall!(nr::RT_SIGPROCMASK, 2, &raw const m, 0, 8) };
+}
+
+/// Blocks everything that may be blocked.
+pub fn block_all() {
+    set_kernel_mask(!0);
+}
+
+fn signal_code(info: &[u64; 16]) -> i32 {
+    info[1] as u32 as i32
+}
+
+/// Every signal but the dispatch of system calls arrives here, on the engine's alternate stack, all signals blocked.
+unsafe extern "C" fn on_signal(sig: i32, info: *mut [u64; 16], uc: *mut Ucontext) {
+    let (info, uc) = (&mut *info, &mut *uc);
+    let t = thread::current();
+    let rip = uc.regs.rip;
+    let synchronous = signal_code(info) > 0 && bit(sig) & OWNED != 0;
+    if sig == SIGBUS && synchronous && info[2].wrapping_sub(STORE_BASE) < STORE_LEN {
+        crate::store_room::used_up(info[2]);
+        return;
+    }
+    if synchronous {
+        if let Some(go_on) = user::fixup(rip) {
+            uc.regs.rip = go_on;
+            return;
+        }
+    }
+    if sig == SIGENGINE {
+        knock(t, uc);
+        return;
+    }
+    let mut vector = Vector::Kernel(uc.fpstate, frame::kernel_vector_len(uc.fpstate));
+    let mut from_window = false;
+    if in_engine(rip) && t.native == 0 {
+        if synchronous {
+            control().probe[0].store(rip, Relaxed);
+            control().probe[1].store(info[2], Relaxed);
+            engine_error(line!(), sig as i64);
+        }
+        if rip >= address!(exit_window) && rip < address!(exit_window_end) {
+            // All of the program's state lies in the control block.
+            uc.regs = t.regs;
+            from_window = true;
+        } else if rip >= address!(fast_after) && rip <= address!(fast_exit) {
+            let result = uc.regs.rax;
+            uc.regs.rip = t.regs.rip;
+            if result as i64 == err::EINTR {
+                t.interrupted = 1;
+            }
+        } else {
+            look_again(uc);
+            t.siginfo = *info;
+            t.pending |= pending_bit::SIGNAL;
+            uc.sigmask |= !OWNED;
+            return;
+        }
+    } else {
+        t.interrupted = 0;
+    }
+    if from_window {
+        vector = Vector::Saved;
+    }
+    let e = engine();
+    let action = e.kernel.actions[sig as usize];
+    if action.handler <= SIG_IGN {
+        if action.handler == SIG_IGN && !synchronous {
+            resume_window(t, uc, from_window);
+            return;
+        }
+        crate::failure::fatal(sig, info, uc);
+    }
+    note_taken(info);
+    let mut regs = uc.regs;
+    restart_if_wanted(t, &mut regs, &action);
+    let mask = t.mask;
+    let signal = Signal { info, action: &action, fault: [uc.err, uc.trapno, uc.cr2] };
+    match frame::build(t, &regs, vector, mask, &signal) {
+        Some(new) => {
+            uc.regs = new;
+            enter_handler(t, sig, &action);
+            uc.sigmask = kernel_mask(t.mask);
+            // The kernel starts a handler with the initial vector state.
+            if uc.fpstate != 0 {
+                let x = core::slice::from_raw_parts_mut(uc.fpstate as *mut u8, 576);
+                let bv = [0u8; 8];
+                x[..2].copy_from_slice(&0x37fu16.to_le_bytes());
+                x[24..28].copy_from_slice(&0x1f80u32.to_le_bytes());
+                x[512..520].copy_from_slice(&bv);
+            }
+        }
+        None => crate::failure::fatal(SIGSEGV, info, uc),
+    }
+}
+
+/// Between a look at `pending` and the call that would wait, the program looks again.
+fn look_again(uc: &mut Ucontext) {
+    let rip = uc.regs.rip;
+    if rip >= address!(fast_check) && rip <= address!(fast_call) {
+        uc.regs.rip = address!(fast_check);
+    } else if rip >= address!(call_check) && rip <= address!(call_syscall) {
+        uc.regs.rip = address!(call_abort);
+    }
+}
+
+/// The supervisor or the engine's own timer wants attention. In the engine it is noted and served on the way out; in
+/// the program's own code it is served here, the program's state being the kernel's frame.
+unsafe fn knock(t: &mut Thread, uc: &mut Ucontext) {
+    let rip = uc.regs.rip;
+    if t.native != 0 {
+        return;
+    }
+    if in_engine(rip) {
+        look_again(uc);
+        if rip >= address!(exit_window) && rip < address!(exit_window_end) {
+            uc.regs.rip = address!(exit_window);
+            uc.regs.rsp = t.stack_top;
+        }
+        t.pending |= pending_bit::REQUEST;
+        return;
+    }
+    if crate::periodic::in_critical_section(t, rip) {
+        return;
+    }
+    t.regs = uc.regs;
+    let len = (frame::kernel_vector_len(uc.fpstate)).min(outlast_image::context::XSAVE_LEN);
+    frame::reset_vector(&mut t.xsave.0);
+    core::ptr::copy_nonoverlapping(uc.fpstate as *const u8, t.xsave.0.as_mut_ptr(), len);
+    crate::requests::serve();
+    phase(at::PROGRAM);
+}
+
+/// The program was on its way out of the gate and stays there.
+fn resume_window(t: &mut Thread, uc: &mut Ucontext, from_window: bool) {
+    if from_window {
+        uc.regs.rip = address!(exit_window);
+        uc.regs.rsp = t.stack_top;
+    }
+}
+
+/// A delivered signal is an input: it comes again if the program is rolled back past its delivery.
+fn note_taken(info: &[u64; 16]) {
+    // SAFETY: called outside the store's own code: the program was in its own code, or at the gate's exit.
+    let e = unsafe { engine() };
+    if let Some(s) = &mut e.store {
+        let _ = s.journal_append(journal::SIGNAL, bytemuck::bytes_of(info));
+    }
+}
+
+/// A call that was interrupted goes on after the handler, if the handler and the call are of that kind.
+fn restart_if_wanted(t: &mut Thread, regs: &mut outlast_image::context::Registers, action: &SignalAction) {
+    if t.interrupted != 0
+        && regs.rax as i64 == err::EINTR
+        && action.flags & SA_RESTART != 0
+        && crate::dispatch::restarts(t.call)
+    {
+        regs.rip -= 2;
+        regs.rax = t.call;
+    }
+    t.interrupted = 0;
+}
+
+fn enter_handler(t: &mut Thread, sig: i32, action: &SignalAction) {
+    t.mask |= action.mask;
+    if action.flags & SA_NODEFER == 0 {
+        t.mask |= bit(sig);
+    }
+    t.mask &= !(bit(SIGKILL) | bit(SIGSTOP));
+    if action.flags & SA_RESETHAND != 0 {
+        // SAFETY: as `note_taken`.
+        let e = unsafe { engine() };
+        e.kernel.actions[sig as usize] = SignalAction::default();
+        e.kernel_dirty = true;
+        apply(sig, &SignalAction::default());
+    }
+}
+
+/// What the gate does on its way out when something is pending: serves requests, delivers the deferred signal.
+/// All signals are blocked in the kernel if one was deferred.
+pub unsafe extern "C" fn pending_work(t: &mut Thread) {
+    phase(at::SIGNAL);
+    if t.pending & pending_bit::REQUEST != 0 {
+        t.pending &= !pending_bit::REQUEST;
+        crate::requests::serve();
+        if t.pending == 0 && t.interrupted != 0 && t.regs.rax as i64 == err::EINTR {
+            // The program must not notice: the call is issued again.
+            t.interrupted = 0;
+            t.regs.rip -= 2;
+            t.regs.rax = t.call;
+        }
+    }
+    if t.pending & pending_bit::SIGNAL != 0 {
+        t.pending &= !pending_bit::SIGNAL;
+        deliver(t);
+    }
+    phase(at::PROGRAM);
+}
+
+unsafe fn deliver(t: &mut Thread) {
+    let info = t.siginfo;
+    let sig = info[0] as i32;
+    let e = engine();
+    let action = e.kernel.actions[sig as usize];
+    if action.handler == SIG_IGN {
+        set_kernel_mask(t.mask);
+        return;
+    }
+    if action.handler == SIG_DFL {
+        if FATAL & bit(sig) != 0 {
+            crate::failure::fatal_at_gate(sig, &info, t);
+        }
+        // The disposition changed since: let the kernel do what it now is.
+        let (pid, tid) = (syscall!(nr::GETPID), syscall!(nr::GETTID));
+        apply(sig, &action);
+        set_kernel_mask(t.mask);
+        syscall!(nr::RT_TGSIGQUEUEINFO, pid, tid, sig, info.as_ptr());
+        return;
+    }
+    note_taken(&info);
+    let mut regs = t.regs;
+    restart_if_wanted(t, &mut regs, &action);
+    let mask = if t.restore_mask != 0 { t.saved_mask } else { t.mask };
+    t.restore_mask = 0;
+    let signal = Signal { info: &info, action: &action, fault: [0; 3] };
+    match frame::build(t, &regs, Vector::Saved, mask, &signal) {
+        Some(new) => {
+            t.regs = new;
+            frame::reset_vector(&mut t.xsave.0);
+            enter_handler(t, sig, &action);
+        }
+        None => crate::failure::fatal_at_gate(SIGSEGV, &info, t),
+    }
+    set_kernel_mask(t.mask);
+}

@@ -1,0 +1,183 @@
+//! Everything the engine knows, in one place. Private memory: a restored process starts from the store instead.
+
+use crate::descriptors::Descriptors;
+use crate::ring::Ring;
+use crate::tracker::Tracker;
+use outlast_image::inject::InjectArgs;
+use outlast_image::kernel::{KernelState, SignalAction, SIGNALS};
+use outlast_image::layout::{session, SESSION_BASE};
+use outlast_store::{MappedRegion, Store};
+
+/// Kinds of object in the store.
+pub mod object {
+    /// `ThreadContext` and vector state; key: thread index.
+    pub const THREAD: u16 = 1;
+    /// `KernelState`.
+    pub const KERNEL: u16 = 2;
+    /// Encoded regions; key: number of the piece.
+    pub const REGIONS: u16 = 3;
+    /// Bitmap of open descriptors.
+    pub const DESCRIPTORS: u16 = 4;
+    /// `Descriptor` and path; key: number.
+    pub const DESCRIPTOR: u16 = 5;
+    /// `auxv` and the rest of what a cold resume needs of the old image.
+    pub const IMAGE: u16 = 6;
+}
+
+/// Kinds of journal entry.
+pub mod journal {
+    /// Descriptor, offset: the offset before the first change since the commit.
+    pub const OFFSET: u16 = 1;
+    /// Hidden number, number: a delayed close.
+    pub const CLOSE: u16 = 2;
+    /// `siginfo`: a signal that was delivered since the commit.
+    pub const SIGNAL: u16 = 3;
+    /// Descriptor, flags before: `fcntl(F_SETFD)`.
+    pub const FD_FLAGS: u16 = 4;
+}
+
+/// Ranges whose content vanished since the last commit.
+pub const DROPS: usize = 512;
+
+/// The engine.
+pub struct Engine {
+    pub args: InjectArgs,
+    pub store: Option<Store<'static, MappedRegion>>,
+    pub tracker: Tracker,
+    pub hot: crate::hot::HotSet,
+    pub fds: Descriptors,
+    pub ring: Ring,
+    pub kernel: KernelState,
+    /// The kernel state changed since the last commit.
+    pub kernel_dirty: bool,
+    /// Regions may have changed since the last commit.
+    pub maps_dirty: bool,
+    pub drops: [(u64, u64); DROPS],
+    pub drop_count: usize,
+    /// Ranges mapped lazily over the store: clean pages there are still the store's.
+    pub lazy: [(u64, u64); 256],
+    pub lazy_count: usize,
+    /// The periodic timer, as its id plus one; 0: none yet in this process.
+    pub timer: i32,
+    store_path: [u8; 512],
+    store_path_len: usize,
+}
+
+const NO_ACTION: SignalAction = SignalAction { handler: 0, flags: 0, restorer: 0, mask: 0 };
+
+// SAFETY of zeroed parts: plain integers.
+static mut ENGINE: Engine = Engine {
+    args: unsafe { core::mem::zeroed() },
+    store: None,
+    tracker: Tracker::new(),
+    hot: crate::hot::HotSet::new(),
+    fds: Descriptors::new(),
+    ring: Ring::none(),
+    kernel: KernelState {
+        actions: [NO_ACTION; SIGNALS],
+        brk: 0,
+        start_brk: 0,
+        pid: 0,
+        pgid: 0,
+        sid: 0,
+        foreground: 0,
+        vdso: [0; 3],
+        mm: [0; 10],
+        comm: [0; 16],
+        umask: 0,
+        reserved: 0,
+    },
+    kernel_dirty: false,
+    maps_dirty: false,
+    drops: [(0, 0); DROPS],
+    drop_count: 0,
+    lazy: [(0, 0); 256],
+    lazy_count: 0,
+    timer: 0,
+    store_path: [0; 512],
+    store_path_len: 0,
+};
+
+/// The engine of this process.
+///
+/// # Safety
+/// One thread, not re-entered: a handler that interrupts the engine defers and does not call this.
+#[inline(always)]
+pub unsafe fn engine() -> &'static mut Engine {
+    let this = &raw mut ENGINE;
+    &mut *this
+}
+
+/// Name of the store's file as /proc/self/maps shows it.
+pub fn store_path() -> &'static [u8] {
+    // SAFETY: written once at start or restore.
+    unsafe {
+        let e = engine();
+        &e.store_path[..e.store_path_len]
+    }
+}
+
+impl Engine {
+    /// Takes the supervisor's arguments from the session.
+    pub fn load_args(&mut self) {
+        // SAFETY: the session is mapped and the arguments are plain integers.
+        self.args = unsafe { ((SESSION_BASE + session::INJECT) as *const InjectArgs).read_volatile() };
+        let low = self.args.store_fd.min(self.args.session_fd);
+        self.fds.own = (low, low + outlast_image::layout::ENGINE_FDS);
+        let mut link = [0u8; 32];
+        let n = crate::text::join(&mut link, &[b"/proc/self/fd/"], Some(self.args.store_fd as u64));
+        // SAFETY: readlinkat writes into the buffer.
+        let r = unsafe {
+            crate::sys::syscall!(
+                crate::sys::nr::READLINKAT,
+                -100i64,
+                link[..n].as_ptr(),
+                self.store_path.as_mut_ptr(),
+                self.store_path.len()
+            )
+        };
+        self.store_path_len = r.max(0) as usize;
+        let path = &self.store_path[..self.store_path_len];
+        if let Some(p) = path.strip_suffix(b" (deleted)") {
+            self.store_path_len = p.len();
+        }
+    }
+
+    /// Number of the engine's descriptor for `use_`.
+    pub fn own_fd(&self, use_: OwnFd) -> i32 {
+        self.fds.own.0 + use_ as i32
+    }
+
+    /// The store, which exists from start or restore on.
+    pub fn store(&mut self) -> &mut Store<'static, MappedRegion> {
+        match &mut self.store {
+            Some(s) => s,
+            None => crate::control::fail!(0),
+        }
+    }
+
+    /// The content of `start..end` is gone: it must not come back from the store.
+    pub fn drop_range(&mut self, start: u64, end: u64) {
+        let end = (end + 4095) & !4095;
+        self.hot.forget(start, end);
+        if self.drop_count > 0 && self.drops[self.drop_count - 1].1 == start {
+            self.drops[self.drop_count - 1].1 = end;
+            return;
+        }
+        if self.drop_count == DROPS {
+            // Too many holes since the last commit to remember: commit now, which writes them out.
+            crate::commit::commit_at_gate(self);
+        }
+        self.drops[self.drop_count] = (start, end);
+        self.drop_count += 1;
+    }
+}
+
+/// The engine's own descriptors, as offsets from the first. The supervisor provides the first two.
+#[derive(Clone, Copy)]
+#[repr(i32)]
+pub enum OwnFd {
+    Ring = 2,
+    Userfault = 3,
+    Pagemap = 4,
+}

@@ -1,0 +1,117 @@
+//! System calls issued by the engine itself. They run inside the engine's text, which dispatch lets pass.
+
+use core::arch::asm;
+
+/// Issues a system call; the result is the kernel's raw value (negative error number on failure).
+///
+/// # Safety
+/// The caller vouches for the memory that the call reads or writes.
+#[inline(always)]
+pub unsafe fn call6(nr: u64, a: u64, b: u64, c: u64, d: u64, e: u64, f: u64) -> i64 {
+    let ret: i64;
+    asm!("syscall", inlateout("rax") nr as i64 => ret, in("rdi") a, in("rsi") b, in("rdx") c, in("r10") d,
+        in("r8") e, in("r9") f, lateout("rcx") _, lateout("r11") _, options(nostack));
+    ret
+}
+
+macro_rules! syscall {
+    ($nr:expr) => {
+        $crate::sys::call6($nr, 0, 0, 0, 0, 0, 0)
+    };
+    ($nr:expr, $a:expr) => {
+        $crate::sys::call6($nr, $a as u64, 0, 0, 0, 0, 0)
+    };
+    ($nr:expr, $a:expr, $b:expr) => {
+        $crate::sys::call6($nr, $a as u64, $b as u64, 0, 0, 0, 0)
+    };
+    ($nr:expr, $a:expr, $b:expr, $c:expr) => {
+        $crate::sys::call6($nr, $a as u64, $b as u64, $c as u64, 0, 0, 0)
+    };
+    ($nr:expr, $a:expr, $b:expr, $c:expr, $d:expr) => {
+        $crate::sys::call6($nr, $a as u64, $b as u64, $c as u64, $d as u64, 0, 0)
+    };
+    ($nr:expr, $a:expr, $b:expr, $c:expr, $d:expr, $e:expr) => {
+        $crate::sys::call6($nr, $a as u64, $b as u64, $c as u64, $d as u64, $e as u64, 0)
+    };
+    ($nr:expr, $a:expr, $b:expr, $c:expr, $d:expr, $e:expr, $f:expr) => {
+        $crate::sys::call6($nr, $a as u64, $b as u64, $c as u64, $d as u64, $e as u64, $f as u64)
+    };
+}
+pub(crate) use syscall;
+
+/// Numbers of the calls that the engine names.
+pub mod nr {
+    #![allow(dead_code)]
+    macro_rules! numbers { ($($name:ident = $n:literal),* $(,)?) => { $(pub const $name: u64 = $n;)* } }
+    numbers! {
+        READ = 0, WRITE = 1, OPEN = 2, CLOSE = 3, STAT = 4, FSTAT = 5, LSTAT = 6, POLL = 7, LSEEK = 8, MMAP = 9, MPROTECT = 10,
+        MUNMAP = 11, BRK = 12, RT_SIGACTION = 13, RT_SIGPROCMASK = 14, RT_SIGRETURN = 15, IOCTL = 16, PREAD64 = 17,
+        PWRITE64 = 18, READV = 19, WRITEV = 20, ACCESS = 21, PIPE = 22, SELECT = 23, MREMAP = 25, MSYNC = 26, MADVISE = 28, DUP = 32,
+        DUP2 = 33, PAUSE = 34, NANOSLEEP = 35, GETITIMER = 36, ALARM = 37, SETITIMER = 38, GETPID = 39, SENDFILE = 40,
+        SOCKET = 41, CONNECT = 42, ACCEPT = 43, SENDTO = 44, RECVFROM = 45, SENDMSG = 46, RECVMSG = 47,
+        SHUTDOWN = 48, BIND = 49, LISTEN = 50, SOCKETPAIR = 53, SETSOCKOPT = 54, CLONE = 56, FORK = 57, VFORK = 58, EXECVE = 59,
+        EXIT = 60, WAIT4 = 61, KILL = 62, FCNTL = 72, FTRUNCATE = 77, GETDENTS = 78, RENAME = 82, MKDIR = 83,
+        RMDIR = 84, CREAT = 85, LINK = 86, UNLINK = 87, SYMLINK = 88, READLINK = 89, UMASK = 95, GETRUSAGE = 98, GETPPID = 110,
+        SETPGID = 109, GETPGRP = 111, SETSID = 112, GETPGID = 121, GETSID = 124, RT_SIGPENDING = 127, RT_SIGTIMEDWAIT = 128,
+        RT_SIGQUEUEINFO = 129, RT_SIGSUSPEND = 130, SIGALTSTACK = 131, PRCTL = 157, ARCH_PRCTL = 158, GETTID = 186,
+        TKILL = 200, FUTEX = 202, GETDENTS64 = 217, SET_TID_ADDRESS = 218, RESTART_SYSCALL = 219, FADVISE64 = 221,
+        CLOCK_GETTIME = 228, CLOCK_NANOSLEEP = 230, EXIT_GROUP = 231, EPOLL_WAIT = 232, TGKILL = 234, WAITID = 247, OPENAT = 257,
+        MKDIRAT = 258, UNLINKAT = 263, RENAMEAT = 264, LINKAT = 265, SYMLINKAT = 266, READLINKAT = 267, PSELECT6 = 270, PPOLL = 271,
+        SET_ROBUST_LIST = 273, EPOLL_PWAIT = 281, EVENTFD2 = 290, ACCEPT4 = 288, DUP3 = 292, PIPE2 = 293, PREADV = 295, PWRITEV = 296,
+        RT_TGSIGQUEUEINFO = 297, RENAMEAT2 = 316, MEMFD_CREATE = 319, EXECVEAT = 322, USERFAULTFD = 323,
+        PREADV2 = 327, PWRITEV2 = 328, RSEQ = 334, IO_URING_SETUP = 425, IO_URING_ENTER = 426, IO_URING_REGISTER = 427, CLONE3 = 435,
+        CLOSE_RANGE = 436, OPENAT2 = 437, PIDFD_OPEN = 434, EPOLL_PWAIT2 = 441,
+    }
+}
+
+/// Error numbers, negative as the kernel returns them.
+pub mod err {
+    pub const EINTR: i64 = -4;
+    pub const EBADF: i64 = -9;
+    pub const EAGAIN: i64 = -11;
+    pub const ENOMEM: i64 = -12;
+    pub const EFAULT: i64 = -14;
+    pub const EEXIST: i64 = -17;
+    pub const EINVAL: i64 = -22;
+    pub const EPIPE: i64 = -32;
+    pub const ENOSYS: i64 = -38;
+    pub const EOPNOTSUPP: i64 = -95;
+    pub const EISCONN: i64 = -106;
+    pub const ECANCELED: i64 = -125;
+    /// Results from -4095 to -1 are errors.
+    pub const fn is(r: i64) -> bool {
+        r < 0 && r >= -4095
+    }
+}
+
+/// CLOCK_MONOTONIC in nanoseconds.
+pub fn now_ns() -> u64 {
+    let mut t = [0u64; 2];
+    // SAFETY: the kernel writes the 16 bytes of `t`.
+    unsafe { syscall!(nr::CLOCK_GETTIME, 1, t.as_mut_ptr()) };
+    t[0] * 1_000_000_000 + t[1]
+}
+
+pub const FUTEX_WAIT: u64 = 0;
+pub const FUTEX_WAKE: u64 = 1;
+
+/// Sleeps while `word` is `value`; wakes up for any reason.
+pub fn futex_wait(word: &core::sync::atomic::AtomicU32, value: u32, timeout_ns: Option<u64>) -> i64 {
+    let ts = timeout_ns.map(|n| [n / 1_000_000_000, n % 1_000_000_000]);
+    let p = ts.as_ref().map_or(core::ptr::null(), |t| t.as_ptr());
+    // SAFETY: `word` and the time lie in memory for the length of the call.
+    unsafe { syscall!(nr::FUTEX, word.as_ptr(), FUTEX_WAIT, value, p) }
+}
+
+/// Wakes everybody who sleeps on `word`.
+pub fn futex_wake(word: &core::sync::atomic::AtomicU32) {
+    // SAFETY: futex wake reads nothing.
+    unsafe { syscall!(nr::FUTEX, word.as_ptr(), FUTEX_WAKE, i32::MAX) };
+}
+
+/// Reads the time stamp counter.
+#[inline(always)]
+pub fn tsc() -> u64 {
+    // SAFETY: rdtsc has no effect.
+    unsafe { core::arch::x86_64::_rdtsc() }
+}

@@ -1,0 +1,147 @@
+//! The thread control block: what the gate's assembler reaches through GS.
+
+use outlast_image::context::{PendingCall, Registers, XSAVE_LEN};
+
+/// Bytes of the engine's own stack for a thread.
+pub const STACK_LEN: usize = 256 << 10;
+/// Bytes of the alternate stack on which the engine takes signals.
+pub const ALT_STACK_LEN: usize = 64 << 10;
+
+/// Bits of [`Thread::pending`].
+pub mod pending_bit {
+    /// A signal for the program waits in [`super::Thread::siginfo`].
+    pub const SIGNAL: u32 = 1;
+    /// The supervisor wants something.
+    pub const REQUEST: u32 = 2;
+}
+
+/// One thread of the program, seen from the engine.
+#[repr(C, align(64))]
+pub struct Thread {
+    /// Its own address: `mov %gs:0` yields a pointer.
+    pub this: u64,
+    /// The program's registers at the gate.
+    pub regs: Registers,
+    /// Bits of [`pending_bit`]; the gate looks before and after every call.
+    pub pending: u32,
+    /// Not 0: the gate sends every call back to run natively.
+    pub native: u32,
+    /// Top of the engine's stack for this thread.
+    pub stack_top: u64,
+    /// Components of vector state that are saved (XCR0 without AMX tiles).
+    pub xsave_mask: u64,
+    /// Calls that arrived through SIGSYS.
+    pub trapped: u64,
+    /// 1 while the present call arrived through SIGSYS: its site is a candidate for rewriting.
+    pub by_trap: u64,
+    /// Number of the call being served; what `rax` held.
+    pub call: u64,
+    /// The signals the program has blocked.
+    pub mask: u64,
+    /// The mask to return to when a signal interrupts a call with a mask of its own; see `restore_mask`.
+    pub saved_mask: u64,
+    /// Not 0: `saved_mask` counts.
+    pub restore_mask: u64,
+    /// The program's alternate stack: address, flags, length.
+    pub altstack: [u64; 3],
+    /// Stack of a child that shares this memory.
+    pub spawn_stack: u64,
+    pub gs_base: u64,
+    pub tid_address: u64,
+    pub robust_list: [u64; 2],
+    pub rseq: [u64; 3],
+    pub tid: u32,
+    /// 1: the present call came back with EINTR because of `siginfo`.
+    pub interrupted: u32,
+    pub pending_call: PendingCall,
+    /// The deferred signal.
+    pub siginfo: [u64; 16],
+    /// The program's vector state at the gate, standard XSAVE format.
+    pub xsave: Xsave,
+}
+
+/// 64-byte aligned, as XSAVE wants it.
+#[repr(C, align(64))]
+pub struct Xsave(pub [u8; XSAVE_LEN]);
+
+impl Xsave {
+    /// Bytes that matter: the legacy area and header alone, with AVX, or everything.
+    pub fn used_len(&self) -> usize {
+        let bv = u64::from_le_bytes(self.0[512..520].try_into().unwrap_or([0xff; 8]));
+        match bv {
+            b if b & !3 == 0 => 576,
+            b if b & !7 == 0 => 832,
+            _ => XSAVE_LEN,
+        }
+    }
+}
+
+#[repr(C, align(4096))]
+pub struct Stack<const N: usize>([u8; N]);
+
+/// What a gate call runs on.
+static mut GATE_STACK: Stack<STACK_LEN> = Stack([0; STACK_LEN]);
+static mut ALT_STACK: Stack<ALT_STACK_LEN> = Stack([0; ALT_STACK_LEN]);
+/// What start, anchor and restore run on.
+pub static mut INNER_STACK: Stack<STACK_LEN> = Stack([0; STACK_LEN]);
+// SAFETY of the zero pattern: every field is an integer or an array of integers.
+static mut MAIN: Thread = unsafe { core::mem::zeroed() };
+
+/// Top of the stack on which start, anchor and restore run: never the one a gate call is using.
+pub fn inner_stack_top() -> u64 {
+    (&raw const INNER_STACK) as u64 + STACK_LEN as u64
+}
+
+/// The alternate stack: lowest address and length.
+pub fn alt_stack() -> (u64, u64) {
+    ((&raw const ALT_STACK) as u64, ALT_STACK_LEN as u64)
+}
+
+/// The thread control block of the only thread.
+///
+/// # Safety
+/// The engine is single-threaded and not re-entered: signal handlers that interrupt the engine touch
+/// `pending`, `siginfo` and nothing else.
+#[inline(always)]
+pub unsafe fn current() -> &'static mut Thread {
+    let this = &raw mut MAIN;
+    &mut *this
+}
+
+/// Components that the engine saves: everything enabled except AMX tiles (bits 17 and 18), which do not fit.
+fn xsave_mask() -> u64 {
+    // SAFETY: xgetbv exists wherever the kernel runs with XSAVE, which x86-64 kernels with SUD do.
+    let xcr0 = unsafe {
+        let (lo, hi): (u32, u32);
+        core::arch::asm!("xgetbv", in("ecx") 0, out("eax") lo, out("edx") hi, options(nomem, nostack));
+        (hi as u64) << 32 | lo as u64
+    };
+    xcr0 & !(3 << 17) & 0x2ff
+}
+
+/// Makes GS point at the control block and fills what never changes.
+///
+/// # Safety
+/// To be called once in a fresh process image, before the gate is used.
+pub unsafe fn install() -> &'static mut Thread {
+    let t = current();
+    t.this = (&raw const MAIN) as u64;
+    t.stack_top = (&raw const GATE_STACK) as u64 + STACK_LEN as u64;
+    t.xsave_mask = xsave_mask();
+    core::arch::asm!("wrgsbase {}", in(reg) t.this, options(nostack));
+    t
+}
+
+/// FS base of the running thread: the engine itself never uses FS, so it is always the program's.
+pub fn fs_base() -> u64 {
+    let v: u64;
+    // SAFETY: FSGSBASE is enabled on every kernel the engine supports (checked at injection by wrgsbase working).
+    unsafe { core::arch::asm!("rdfsbase {}", out(reg) v, options(nomem, nostack)) };
+    v
+}
+
+/// Sets the program's FS base.
+pub fn set_fs_base(v: u64) {
+    // SAFETY: see `fs_base`.
+    unsafe { core::arch::asm!("wrfsbase {}", in(reg) v, options(nomem, nostack)) };
+}

@@ -1,0 +1,24 @@
+//! The command line of outlast.
+#![no_main]
+
+mod cli;
+mod run;
+
+use clap::Parser;
+
+/// The C entry point. Rust's own would ignore SIGPIPE and open closed descriptors before anybody could look, and the
+/// programs we start must find both as they were.
+#[no_mangle]
+pub extern "C" fn main() -> libc::c_int {
+    let status = match cli::Cli::try_parse() {
+        Ok(cli) => cli.execute(),
+        Err(e) => cli::usage(&e),
+    };
+    match status {
+        Ok(status) => status,
+        Err(e) => {
+            eprintln!("outlast: {e}");
+            e.exit_status()
+        }
+    }
+}

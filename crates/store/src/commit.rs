@@ -1,0 +1,278 @@
+//! Transactions: entries go straight into the ring, then the header, then the word that publishes them.
+
+use crate::areas::{ADDRESS_END, CHUNK, COMMITTED, PAGE, TOUCHED_ENTRY};
+use crate::error::{Area, StoreError};
+use crate::index::{is_set, page_of, set, TOUCHED};
+use crate::record::{is_page, kind, Header, Tag, HEADER, RECORD_MAGIC, TAG};
+use crate::region::Region;
+use crate::store::Store;
+use bytemuck::{bytes_of, Zeroable};
+
+/// In a durable store, as many absent pages of one transaction go into the ring before the rest are written to their
+/// frames, which costs a sync of its own.
+const DURABLE_PAGES_IN_RING: u32 = if cfg!(test) { 2 } else { 256 };
+
+/// The transaction that is open, if any.
+#[derive(Clone, Copy, Default)]
+pub struct Transaction {
+    pub open: bool,
+    /// Region offset of the next entry.
+    pub cursor: u64,
+    /// The first error; commit returns it.
+    pub failed: Option<StoreError>,
+    /// Absent pages that went into the ring.
+    in_ring: u32,
+    /// Range of frames written directly: first byte, end. Empty when equal.
+    direct: (u64, u64),
+}
+
+impl<R: Region> Store<'_, R> {
+    /// Opens a transaction; goes on with the one that is open, if any.
+    #[inline]
+    pub fn begin(&mut self) {
+        if !self.transaction.open {
+            let (cursor, ring) = (self.ring_start() + HEADER, self.superblock.areas.ring);
+            let full = (cursor > ring.off + ring.len).then_some(StoreError::NoRoom(Area::Ring));
+            self.transaction =
+                Transaction { open: true, cursor, failed: self.refusal().or(full), in_ring: 0, direct: (0, 0) };
+        }
+    }
+
+    /// Stores a page. Absent pages are written to their frame, others into the ring. Errors wait for [`Store::commit`].
+    #[inline]
+    pub fn page(&mut self, addr: u64, bytes: &[u8; PAGE as usize]) {
+        if let Err(error) = self.try_page(addr, bytes) {
+            self.fail(error);
+        }
+    }
+
+    /// The pages of `start..end` become absent: they read as zero. Errors wait for [`Store::commit`].
+    #[inline]
+    pub fn drop_range(&mut self, start: u64, end: u64) {
+        let sound = is_page(start) && end % PAGE == 0 && start <= end && end <= ADDRESS_END;
+        let done = match sound {
+            true => self.append(kind::DROP, 0, 0, start, &[&end.to_le_bytes()]).map(|_| ()),
+            false => Err(StoreError::Misaligned),
+        };
+        match done {
+            Ok(()) => self.chunks.drop_range(start, end),
+            Err(error) => self.fail(error),
+        }
+    }
+
+    /// Stores an object. Errors wait for [`Store::commit`].
+    #[inline]
+    pub fn put(&mut self, kind: u16, key: u64, bytes: &[u8]) {
+        self.put2(kind, key, bytes, &[]);
+    }
+
+    /// Stores an object made of two parts. Errors wait for [`Store::commit`].
+    #[inline]
+    pub fn put2(&mut self, kind: u16, key: u64, first: &[u8], second: &[u8]) {
+        if let Err(error) = self.try_put(kind, key, first, second) {
+            self.fail(error);
+        }
+    }
+
+    /// Removes an object; there need not be one. Errors wait for [`Store::commit`].
+    #[inline]
+    pub fn delete(&mut self, kind: u16, key: u64) {
+        match self.append(kind::DELETE, kind, 0, key, &[]) {
+            Ok(_) => self.objects.delete(kind, key),
+            Err(error) => self.fail(error),
+        }
+    }
+
+    /// The commit group's sequence number, to be recorded with the commits from now on.
+    pub fn set_group_seq(&mut self, group_seq: u64) {
+        self.group_seq = group_seq;
+    }
+
+    /// Publishes the transaction and returns its sequence number. In a durable store it is on the medium then.
+    ///
+    /// # Errors
+    /// The first error since [`Store::begin`], or that of a sync. The transaction stays open: [`Store::abort`] it.
+    #[inline]
+    pub fn commit(&mut self) -> Result<u64, StoreError> {
+        if !self.transaction.open {
+            return Err(StoreError::NoTransaction);
+        }
+        if let Some(error) = self.transaction.failed {
+            return Err(error);
+        }
+        let start = self.ring_start();
+        let (body, durable) = (start + HEADER, self.superblock.params.durable);
+        let len = self.transaction.cursor - body;
+        let (first, end) = self.transaction.direct;
+        if durable && first < end {
+            self.sync_or_fail(first, end - first)?;
+        }
+        let mut header = Header {
+            magic: RECORD_MAGIC,
+            epoch: self.head.epoch,
+            seq: self.seq + 1,
+            len,
+            group_seq: self.group_seq,
+            ..Header::zeroed()
+        };
+        header.crc = self.record_checksum(&header, body);
+        self.region.write(start, bytes_of(&header));
+        if durable {
+            self.sync_or_fail(start, HEADER + len)?;
+        }
+        self.region.publish(COMMITTED, header.seq);
+        self.seq = header.seq;
+        self.ring_used = (self.ring_used + HEADER + len).next_multiple_of(HEADER);
+        self.journal.used = 0;
+        self.transaction.open = false;
+        Ok(header.seq)
+    }
+
+    /// Whether the ring has reached its nominal length. A store that is never folded works, and grows.
+    #[inline]
+    pub fn wants_fold(&self) -> bool {
+        self.ring_used >= self.superblock.params.ring_len
+    }
+
+    /// Over the entries at `body`, then over the header without its checksum.
+    #[inline]
+    pub(crate) fn record_checksum(&self, header: &Header, body: u64) -> u32 {
+        let crc = self.region.checksum(self.cpu, self.seed, body, header.len);
+        crate::crc::crc32c(self.cpu, crc, bytes_of(&Header { crc: 0, ..*header }))
+    }
+
+    /// Region offset of the record being written.
+    #[inline]
+    pub(crate) fn ring_start(&self) -> u64 {
+        self.superblock.areas.ring.off + self.ring_used
+    }
+
+    /// Why nothing can be changed, if so.
+    pub(crate) fn refusal(&self) -> Option<StoreError> {
+        match (self.read_only, self.damaged) {
+            (true, _) => Some(StoreError::ReadOnly),
+            (_, true) => Some(StoreError::Damaged),
+            _ => None,
+        }
+    }
+
+    #[cold]
+    pub(crate) fn fail(&mut self, error: StoreError) {
+        self.transaction.failed.get_or_insert(error);
+    }
+
+    fn sync_or_fail(&mut self, off: u64, len: u64) -> Result<(), StoreError> {
+        let done = self.region.sync_pages_of(off, len).map_err(StoreError::from);
+        if let Err(error) = done {
+            self.fail(error);
+        }
+        done
+    }
+
+    /// Appends an entry made of `parts`, padded to 8 bytes; returns where the parts begin.
+    #[inline]
+    pub(crate) fn append(
+        &mut self,
+        kind: u16,
+        detail: u16,
+        count: u32,
+        word: u64,
+        parts: &[&[u8]],
+    ) -> Result<u64, StoreError> {
+        let len: u64 = parts.iter().map(|part| part.len() as u64).sum();
+        let at = self.reserve(TAG + len.next_multiple_of(8))?;
+        self.region.write(at, bytes_of(&Tag { kind, detail, count, word }));
+        let mut to = at + TAG;
+        for part in parts {
+            self.region.write(to, part);
+            to += part.len() as u64;
+        }
+        let padding = self.transaction.cursor - to;
+        if padding != 0 {
+            self.region.write(to, &[0; 8][..padding as usize % 8]);
+        }
+        Ok(at + TAG)
+    }
+
+    /// Takes `len` bytes of the ring for an entry.
+    #[inline]
+    pub(crate) fn reserve(&mut self, len: u64) -> Result<u64, StoreError> {
+        if !self.transaction.open {
+            return Err(StoreError::NoTransaction);
+        }
+        if let Some(error) = self.transaction.failed {
+            return Err(error);
+        }
+        let ring = self.superblock.areas.ring;
+        let at = self.transaction.cursor;
+        if (ring.off + ring.len).saturating_sub(at) < len {
+            return Err(StoreError::NoRoom(Area::Ring));
+        }
+        self.transaction.cursor = at + len;
+        Ok(at)
+    }
+
+    fn try_page(&mut self, addr: u64, bytes: &[u8; PAGE as usize]) -> Result<(), StoreError> {
+        if !is_page(addr) {
+            return Err(StoreError::Misaligned);
+        }
+        let index = match self.chunks.locate(addr) {
+            Some(index) => index,
+            None => self.new_chunk(addr & !(CHUNK - 1))?,
+        };
+        let page = page_of(addr);
+        let absent = !is_set(&self.chunks.state(index).busy, page);
+        let durable = self.superblock.params.durable;
+        if absent && !(durable && self.transaction.in_ring < DURABLE_PAGES_IN_RING) {
+            self.append(kind::NEW_PAGE, 0, index, addr, &[])?;
+            self.touch(index);
+            let frame = self.superblock.areas.frame(index, page);
+            self.region.write(frame, bytes);
+            let (first, end) = self.transaction.direct;
+            let first = if first == end { frame } else { first.min(frame) };
+            self.transaction.direct = (first, end.max(frame + PAGE));
+        } else {
+            self.append(kind::PAGE, 0, index, addr, &[bytes])?;
+            set(&mut self.chunks.state_mut(index).logged, page);
+            self.transaction.in_ring += absent as u32;
+        }
+        let state = self.chunks.state_mut(index);
+        set(&mut state.busy, page);
+        state.make_live(page);
+        Ok(())
+    }
+
+    fn new_chunk(&mut self, chunk: u64) -> Result<u32, StoreError> {
+        // The entry first, its index after: what is not in the ring must not be in the index.
+        let at = self.reserve(TAG)?;
+        let Some(index) = self.chunks.allocate(chunk) else {
+            self.transaction.cursor = at;
+            return Err(StoreError::NoRoom(Area::Base));
+        };
+        let tag = Tag { kind: kind::NEW_CHUNK, detail: 0, count: index, word: chunk };
+        self.region.write(at, bytes_of(&tag));
+        Ok(index)
+    }
+
+    /// Lists the chunk as one whose absent frames may hold something, before that is so.
+    fn touch(&mut self, index: u32) {
+        let epoch = self.head.epoch;
+        let state = self.chunks.state_mut(index);
+        if state.flags & TOUCHED == 0 {
+            state.flags |= TOUCHED;
+            let at = self.superblock.areas.touched.off + self.touched * TOUCHED_ENTRY;
+            self.touched += 1;
+            self.region.publish(at, epoch << 32 | index as u64);
+        }
+    }
+
+    fn try_put(&mut self, kind: u16, key: u64, first: &[u8], second: &[u8]) -> Result<(), StoreError> {
+        let len = u32::try_from(first.len() + second.len()).map_err(|_| StoreError::NoRoom(Area::Objects))?;
+        if !self.objects.has_room(kind, key, len) {
+            return Err(StoreError::NoRoom(Area::Objects));
+        }
+        let at = self.append(kind::PUT, kind, len, key, &[first, second])?;
+        self.objects.put(kind, key, at, len);
+        Ok(())
+    }
+}

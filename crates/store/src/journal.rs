@@ -1,0 +1,120 @@
+//! The undo journal: what the kernel's state must be set back to, as noted since the last commit.
+//!
+//! An entry counts while the last commit is the one it names; so a commit empties the journal without touching it.
+
+use crate::areas::JOURNAL_RUN;
+use crate::crc::crc32c;
+use crate::error::{Area, StoreError};
+use crate::region::Region;
+use crate::store::Store;
+use bytemuck::{bytes_of, bytes_of_mut, Pod, Zeroable};
+
+/// Bytes of an entry at most; longer before-images are several entries.
+pub const ENTRY_MAX: usize = 64 << 10;
+
+/// Where the journal ends.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Journal {
+    /// Bytes of entries since the last commit.
+    pub used: u64,
+    /// How often it was emptied by hand.
+    pub run: u64,
+}
+
+/// Header of an entry; its bytes follow, padded to 8.
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct Stored {
+    /// The commit it follows.
+    tag: u64,
+    /// Excludes what was written before the journal was emptied by hand.
+    run: u64,
+    len: u32,
+    /// Over the bytes, then over the header without this field.
+    crc: u32,
+    kind: u16,
+    reserved: [u16; 3],
+}
+
+const STORED: u64 = core::mem::size_of::<Stored>() as u64;
+
+impl<R: Region> Store<'_, R> {
+    /// Notes what to undo if the process dies before the next commit. In a durable store it is on the medium then.
+    ///
+    /// # Errors
+    /// `NoRoom`, also for more than [`ENTRY_MAX`] bytes; `Sync`, `ReadOnly`.
+    pub fn journal_append(&mut self, kind: u16, bytes: &[u8]) -> Result<(), StoreError> {
+        if let Some(error) = self.refusal() {
+            return Err(error);
+        }
+        let area = self.superblock.areas.journal;
+        let len = STORED + (bytes.len() as u64).next_multiple_of(8);
+        if bytes.len() > ENTRY_MAX || area.len - self.journal.used < len {
+            return Err(StoreError::NoRoom(Area::Journal));
+        }
+        let at = area.off + self.journal.used;
+        let mut stored =
+            Stored { tag: self.seq, run: self.journal.run, len: bytes.len() as u32, crc: 0, kind, reserved: [0; 3] };
+        stored.crc = crc32c(self.cpu, crc32c(self.cpu, self.seed, bytes), bytes_of(&stored));
+        self.region.write(at + STORED, bytes);
+        self.region.write(at, bytes_of(&stored));
+        self.region.barrier();
+        if self.superblock.params.durable {
+            self.region.sync_pages_of(at, len)?;
+        }
+        self.journal.used += len;
+        Ok(())
+    }
+
+    /// Calls `f(kind, bytes)` for every entry, oldest first. After [`Store::open`]: what must be undone, and was
+    /// perhaps undone before, by a recovery that failed.
+    pub fn journal_for_each(&mut self, f: &mut dyn FnMut(u16, &[u8])) {
+        let mut at = 0;
+        while let Some((kind, len, next)) = self.journal_entry(at).filter(|(_, _, next)| *next <= self.journal.used) {
+            f(kind, &self.buffer[..len]);
+            at = next;
+        }
+    }
+
+    /// Empties the journal: everything in it was undone.
+    ///
+    /// # Errors
+    /// `Sync`, `ReadOnly`.
+    pub fn journal_clear(&mut self) -> Result<(), StoreError> {
+        if let Some(error) = self.refusal() {
+            return Err(error);
+        }
+        self.region.publish(JOURNAL_RUN, self.journal.run + 1);
+        if self.superblock.params.durable {
+            self.region.sync_pages_of(JOURNAL_RUN, 8)?;
+        }
+        self.journal = Journal { used: 0, run: self.journal.run + 1 };
+        Ok(())
+    }
+
+    /// Finds out where the journal of the current state ends.
+    pub(crate) fn load_journal(&mut self) {
+        self.journal = Journal { used: 0, run: self.region.load(JOURNAL_RUN) };
+        while let Some((_, _, next)) = self.journal_entry(self.journal.used) {
+            self.journal.used = next;
+        }
+    }
+
+    /// Reads the entry at `at` into the buffer: kind, length, start of the next one.
+    fn journal_entry(&mut self, at: u64) -> Option<(u16, usize, u64)> {
+        let area = self.superblock.areas.journal;
+        let room = area.len.checked_sub(at)?.checked_sub(STORED)?;
+        let mut stored = Stored::zeroed();
+        self.region.read(area.off + at, bytes_of_mut(&mut stored));
+        let len = stored.len as usize;
+        let fits = len <= ENTRY_MAX && (len as u64).next_multiple_of(8) <= room;
+        if stored.tag != self.seq || stored.run != self.journal.run || !fits {
+            return None;
+        }
+        let bytes = &mut self.buffer[..len];
+        self.region.read(area.off + at + STORED, bytes);
+        let crc = crc32c(self.cpu, self.seed, bytes);
+        let crc = crc32c(self.cpu, crc, bytes_of(&Stored { crc: 0, ..stored }));
+        (crc == stored.crc).then_some((stored.kind, len, at + STORED + (len as u64).next_multiple_of(8)))
+    }
+}

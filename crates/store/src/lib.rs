@@ -1,0 +1,75 @@
+//! The store of one process: a base image and a write-ahead ring of commits, over any region of bytes.
+//!
+//! # Layout of a region
+//!
+//! | part | content |
+//! |---|---|
+//! | superblock (page 0) | what this is and where everything lies; written once |
+//! | head slots (pages 1, 2) | which base image is in force; written in turn by folds |
+//! | words (page 3) | the last published commit; the epoch being folded; how often the journal was emptied |
+//! | touched | chunks whose absent frames may hold something since the last fold |
+//! | chunk tables A, B | chunk of the address space → 512 frames, and which of its pages are present |
+//! | object snapshots A, B | all objects as of a fold |
+//! | journal | what to undo in the kernel's state, since the last commit |
+//! | ring | commit records since the last fold |
+//! | base | frames, 512 for each chunk, in the order in which chunks were first used |
+//!
+//! # How a commit is atomic
+//!
+//! A record goes into the ring: entries, then the header with the checksum; then one word of 8 bytes publishes it. A page
+//! that the base does not need goes straight into its frame, and the record only names it: until the record is published
+//! the page is absent, and recovery empties the frame. A store that must survive power loss syncs the record before it
+//! publishes, and its recovery believes the checksums, not the word.
+//!
+//! A fold applies the ring to the frames (the same result however often it is done), writes a chunk table and an object
+//! snapshot beside those in force, then a head with the next epoch. Records carry the epoch, so that what is left in the
+//! ring from before a fold never counts again.
+//!
+//! The library allocates nothing: it works in the memory that its caller hands in, because it runs inside the protected
+//! process. All that it reads from the region is untrusted.
+#![no_std]
+#[cfg(any(test, feature = "std"))]
+extern crate std;
+
+mod areas;
+mod chunk_table;
+mod commit;
+mod cpu;
+mod crc;
+mod diff;
+mod error;
+#[cfg(feature = "std")]
+mod file_region;
+mod fold;
+mod head;
+mod index;
+mod journal;
+mod objects;
+mod read;
+mod record;
+mod recover;
+mod region;
+mod ring;
+mod scratch;
+mod store;
+mod superblock;
+#[cfg(test)]
+mod tests;
+#[cfg(any(test, feature = "std"))]
+mod vec_region;
+
+pub use areas::{Areas, Span, CHUNK, PAGE};
+pub use cpu::Cpu;
+pub use crc::crc32c;
+pub use diff::Page;
+pub use error::{Area, OpenError, StoreError};
+#[cfg(feature = "std")]
+pub use file_region::FileRegion;
+pub use journal::ENTRY_MAX;
+pub use recover::Recovered;
+pub use region::{MappedRegion, Region, SyncError};
+pub use scratch::SCRATCH_LEN;
+pub use store::{Stats, Store};
+pub use superblock::{Params, Parent, Superblock, VERSION};
+#[cfg(any(test, feature = "std"))]
+pub use vec_region::VecRegion;

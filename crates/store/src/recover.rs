@@ -1,0 +1,211 @@
+//! Opening a store that somebody died over. Everything read here is untrusted.
+
+use crate::areas::{CHUNK, COMMITTED, FOLDING, PAGE, TOUCHED_ENTRY};
+use crate::chunk_table;
+use crate::cpu::Cpu;
+use crate::error::{OpenError, StoreError};
+use crate::head::{Head, Other};
+use crate::index::{each_run, page_of};
+use crate::record::{Entry, Header, HEADER};
+use crate::region::Region;
+use crate::ring::Entries;
+use crate::scratch::Scratch;
+use crate::store::Store;
+use crate::superblock::Superblock;
+use bytemuck::{bytes_of_mut, Zeroable};
+
+/// What opening a store found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// The commit whose state this is.
+    pub seq: u64,
+    /// Commits taken from the ring.
+    pub replayed: u64,
+    /// Published commits after `seq` that can no longer be read: the state is older than the last published one.
+    pub lost: u64,
+    /// The newer head was torn or damaged, and the state was put together from the older one. After a death in the middle
+    /// of a fold this is as it should be.
+    pub older_head: bool,
+}
+
+impl<'s, R: Region> Store<'s, R> {
+    /// Opens the store in `region` with the last published state, folded: no commit is left in the ring, and absent pages'
+    /// frames read as zero. May be cut short at any point and done again.
+    /// `scratch` is working memory of at most [`crate::SCRATCH_LEN`] bytes.
+    ///
+    /// # Errors
+    /// Any [`OpenError`]; the region is then as it was, except for `Sync`.
+    pub fn open(region: R, scratch: &'s mut [u8]) -> Result<(Store<'s, R>, Recovered), OpenError> {
+        let (mut store, recovered) = Store::load(region, scratch)?;
+        if store.superblock.params.durable {
+            // What was found valid must stay so before anything it replaces is given up.
+            store.region.sync_pages_of(store.superblock.areas.ring.off, store.ring_used)?;
+        }
+        store.discard_leftovers(recovered);
+        store.region.publish(COMMITTED, store.seq);
+        store.fold().map_err(|error| match error {
+            StoreError::Sync(error) => OpenError::Sync(error),
+            _ => OpenError::Damaged("its commit records changed while they were read"),
+        })?;
+        Ok((store, recovered))
+    }
+
+    /// Looks at the last published state and changes nothing. The store is for reading; its ring need not be empty.
+    ///
+    /// # Errors
+    /// Any [`OpenError`] but `Sync`. If somebody is writing to the region at the same time, also `Damaged`.
+    pub fn peek(region: R, scratch: &'s mut [u8]) -> Result<(Store<'s, R>, Recovered), OpenError> {
+        let (mut store, recovered) = Store::load(region, scratch)?;
+        store.read_only = true;
+        Ok((store, recovered))
+    }
+
+    fn load(region: R, scratch: &'s mut [u8]) -> Result<(Store<'s, R>, Recovered), OpenError> {
+        let superblock = Superblock::read(&region)?;
+        let (found, needed) = (scratch.len() as u64, Scratch::needed(&superblock.areas));
+        let scratch = Scratch::divide(scratch, &superblock.areas).ok_or(OpenError::Scratch { found, needed })?;
+        let cpu = Cpu::detect();
+        let (newest, other) = Head::choose(&region, cpu, superblock.seed(cpu))
+            .ok_or(OpenError::Damaged("neither of its heads passes its checksum"))?;
+        let mut store = Store::assemble(region, superblock, cpu, newest, scratch);
+        let surely_newest = match other {
+            Other::Older(_) => true,
+            Other::Blank => newest.epoch == 1,
+            Other::Invalid => false,
+        };
+        let result = match (store.rebuild(newest, surely_newest), other) {
+            (Err(OpenError::Damaged(_)), Other::Older(older)) => store.rebuild(older, false),
+            (result, _) => result,
+        };
+        let recovered = result?;
+        store.load_journal();
+        Ok((store, recovered))
+    }
+
+    /// Puts the state together from `head` and the ring.
+    fn rebuild(&mut self, head: Head, surely_newest: bool) -> Result<Recovered, OpenError> {
+        self.load_base(head)?;
+        let damaged_ring = OpenError::Damaged("a commit record contradicts its base");
+        self.replay(self.last_countable()).map_err(|_| damaged_ring)?;
+        let (reached, committed) = (self.seq, self.region.load(COMMITTED));
+        let durable = self.superblock.params.durable;
+        if committed < head.fold_seq && !durable {
+            return Err(OpenError::Damaged("its last published commit lies before its base"));
+        }
+        let lost = committed.saturating_sub(reached);
+        if lost > self.superblock.areas.ring.len / HEADER {
+            return Err(OpenError::Damaged("its last published commit lies beyond its ring"));
+        }
+        if !surely_newest && (lost > 0 || self.ring_is_newer()) {
+            return Err(OpenError::Damaged("its newest head is unreadable, and the older one's state is gone"));
+        }
+        if lost > 0 && self.region.load(FOLDING) == head.epoch {
+            return Err(OpenError::Damaged("a commit record is unreadable that was being folded into the base"));
+        }
+        // Numbers of lost commits are not used again.
+        self.seq = reached.max(committed);
+        Ok(Recovered { seq: reached, replayed: reached - head.fold_seq, lost, older_head: !surely_newest })
+    }
+
+    /// Fills the index with the state of `head` alone.
+    fn load_base(&mut self, head: Head) -> Result<(), OpenError> {
+        let areas = self.superblock.areas;
+        self.chunks.clear();
+        self.objects.clear();
+        (self.head, self.seq, self.group_seq, self.ring_used) = (head, head.fold_seq, head.group_seq, 0);
+        let checks = (self.cpu, self.seed);
+        if !chunk_table::read(&self.region, &areas, head.slot(), head.chunks, &mut self.chunks, checks) {
+            return Err(OpenError::Damaged("its chunk table fails its checksum"));
+        }
+        let snapshot = areas.snapshots[head.slot()];
+        let right = head.snapshot_len <= snapshot.len
+            && head.snapshot_crc == self.region.checksum(self.cpu, self.seed, snapshot.off, head.snapshot_len);
+        if !right {
+            return Err(OpenError::Damaged("its object snapshot fails its checksum"));
+        }
+        match self.objects.read_snapshot(&self.region, snapshot.off, head.snapshot_len, head.objects) {
+            Some(true) => Ok(()),
+            Some(false) => Err(OpenError::Scratch {
+                found: self.objects.count() as u64,
+                needed: crate::SCRATCH_LEN.max(head.objects as u64),
+            }),
+            None => Err(OpenError::Damaged("its object snapshot is malformed")),
+        }
+    }
+
+    /// Whether the ring begins with a record of a later epoch: the head it builds on existed.
+    fn ring_is_newer(&self) -> bool {
+        let ring = self.superblock.areas.ring;
+        let mut header = Header::zeroed();
+        self.region.read(ring.off, bytes_of_mut(&mut header));
+        header.epoch > self.head.epoch
+            && header.len <= ring.len - HEADER
+            && header.crc == self.record_checksum(&header, ring.off + HEADER)
+    }
+
+    /// Empties frames that hold pages of commits that never were: absent pages must read as zero.
+    fn discard_leftovers(&mut self, recovered: Recovered) {
+        let areas = self.superblock.areas;
+        // The list of touched chunks is complete if a kill preserves the order of writes, and nothing was damaged.
+        if self.superblock.params.durable || recovered.lost > 0 || recovered.older_head {
+            (0..self.chunks.used()).for_each(|index| self.discard_absent_in(index));
+            let end = areas.base.off + areas.base.len;
+            let unused = areas.frame(self.chunks.used(), 0);
+            if unused < end {
+                self.region.discard(unused, end - unused);
+            }
+            return;
+        }
+        for n in 0..areas.chunks() as u64 {
+            let entry = self.region.load(areas.touched.off + n * TOUCHED_ENTRY);
+            let index = entry as u32;
+            if entry >> 32 != self.head.epoch & 0xffff_ffff || index >= areas.chunks() {
+                break;
+            }
+            self.discard_absent_in(index);
+        }
+    }
+
+    fn discard_absent_in(&mut self, index: u32) {
+        let (areas, region) = (&self.superblock.areas, &mut self.region);
+        if index >= self.chunks.used() {
+            return region.discard(areas.frame(index, 0), CHUNK);
+        }
+        let absent = self.chunks.state(index).live.map(|word| !word);
+        each_run(&absent, |first, count| region.discard(areas.frame(index, first), count as u64 * PAGE));
+    }
+
+    /// Forgets the open transaction, if any: the state is the last published one again.
+    ///
+    /// # Errors
+    /// `Damaged` if that cannot be read back.
+    pub fn abort(&mut self) -> Result<(), StoreError> {
+        if !self.transaction.open || self.read_only {
+            self.transaction.open = false;
+            return Ok(());
+        }
+        self.transaction.open = false;
+        let (areas, start) = (self.superblock.areas, self.ring_start());
+        let (seq, group_seq, used) = (self.seq, self.group_seq, self.ring_used);
+        if self.transaction.cursor > start + HEADER {
+            let mut entries = Entries::of_body(areas.ring, start + HEADER, self.transaction.cursor);
+            while let Ok(Some(entry)) = entries.next(&self.region) {
+                if let Entry::NewPage { addr, index } = entry {
+                    if index >= areas.chunks() {
+                        break;
+                    }
+                    self.region.discard(areas.frame(index, page_of(addr)), PAGE);
+                }
+            }
+        }
+        if start + HEADER <= areas.ring.off + areas.ring.len {
+            // A header that a failed sync may have left must not count.
+            self.region.write(start, &[0; HEADER as usize]);
+        }
+        let rebuilt = self.load_base(self.head).is_ok() && self.replay(seq).is_ok() && self.seq == seq;
+        self.chunks.list_free();
+        self.damaged |= !rebuilt || self.ring_used != used;
+        (self.seq, self.group_seq, self.ring_used, self.touched) = (seq, group_seq, used, 0);
+        self.refusal().map_or(Ok(()), Err)
+    }
+}

@@ -1,0 +1,151 @@
+//! Reading records back.
+
+use crate::areas::{Span, COMMITTED};
+use crate::error::StoreError;
+use crate::index::{is_set, page_of, set, ChunkState};
+use crate::record::{read_entry, Entry, Header, HEADER, RECORD_MAGIC};
+use crate::region::Region;
+use crate::store::Store;
+use bytemuck::{bytes_of_mut, Zeroable};
+
+impl<R: Region> Store<'_, R> {
+    /// The record that begins after the first `used` bytes of the ring, if it is valid and the next one: its header.
+    pub(crate) fn next_record(&self, used: u64, seq: u64) -> Option<Header> {
+        let ring = self.superblock.areas.ring;
+        let room = ring.len.checked_sub(used)?.checked_sub(HEADER)?;
+        let mut header = Header::zeroed();
+        self.region.read(ring.off + used, bytes_of_mut(&mut header));
+        let fits = header.len <= room && header.len % 8 == 0;
+        let next = header.magic == RECORD_MAGIC && header.seq == seq;
+        let body = ring.off + used + HEADER;
+        let valid = fits
+            && next
+            && self.check_epoch(header.epoch)
+            && self.check_crc(|| header.crc == self.record_checksum(&header, body));
+        valid.then_some(header)
+    }
+
+    fn check_epoch(&self, epoch: u64) -> bool {
+        #[cfg(test)]
+        if self.mutant.ignore_epoch {
+            return true;
+        }
+        epoch == self.head.epoch
+    }
+
+    fn check_crc(&self, right: impl Fn() -> bool) -> bool {
+        #[cfg(test)]
+        if self.mutant.ignore_crc {
+            return true;
+        }
+        right()
+    }
+
+    /// Takes the records after the head's state into the index, as far as they are valid; changes nothing in the region.
+    ///
+    /// # Errors
+    /// `Damaged` if a record with a right checksum holds nonsense.
+    pub(crate) fn replay(&mut self, last: u64) -> Result<(), StoreError> {
+        while self.seq < last {
+            let Some(header) = self.next_record(self.ring_used, self.seq + 1) else { break };
+            let mut at = self.ring_start() + HEADER;
+            let end = at + header.len;
+            while at < end {
+                let (entry, next) = read_entry(&self.region, at, end).ok_or(StoreError::Damaged)?;
+                self.note(entry).ok_or(StoreError::Damaged)?;
+                at = next;
+            }
+            self.seq = header.seq;
+            self.group_seq = header.group_seq;
+            self.ring_used = (self.ring_used + HEADER + header.len).next_multiple_of(HEADER);
+        }
+        Ok(())
+    }
+
+    /// The last record that may count: none beyond the published one, where publishing is what acknowledges.
+    pub(crate) fn last_countable(&self) -> u64 {
+        match self.superblock.params.durable {
+            true => u64::MAX,
+            false => self.region.load(COMMITTED),
+        }
+    }
+
+    /// Takes an entry into the index. None if it contradicts the state.
+    fn note(&mut self, entry: Entry) -> Option<()> {
+        match entry {
+            Entry::NewChunk { chunk, index } => self.chunks.map(chunk, index).then_some(())?,
+            Entry::NewPage { addr, index } => {
+                let (state, page) = self.page_state(addr, index)?;
+                set(&mut state.busy, page);
+                state.make_live(page);
+            }
+            Entry::Page { addr, index, .. } => {
+                let (state, page) = self.page_state(addr, index)?;
+                set(&mut state.busy, page);
+                set(&mut state.logged, page);
+                state.make_live(page);
+            }
+            Entry::Lines { addr, index, .. } => {
+                let (state, page) = self.page_state(addr, index)?;
+                is_set(&state.live, page).then_some(())?;
+                set(&mut state.logged, page);
+            }
+            Entry::Drop { start, end } => self.chunks.drop_range(start, end),
+            Entry::Put { kind, key, at, len } => self.objects.put(kind, key, at, len).then_some(())?,
+            Entry::Delete { kind, key } => self.objects.delete(kind, key),
+        }
+        Some(())
+    }
+
+    fn page_state(&mut self, addr: u64, index: u32) -> Option<(&mut ChunkState, u32)> {
+        (self.chunks.locate(addr)? == index).then_some(())?;
+        Some((self.chunks.state_mut(index), page_of(addr)))
+    }
+}
+
+/// Walks over the entries of records that were found valid before.
+#[derive(Clone, Copy, Debug)]
+pub struct Entries {
+    ring: Span,
+    /// Bytes of the ring taken by the records.
+    taken: u64,
+    /// Bytes of it that were begun.
+    seen: u64,
+    /// Region offsets: next entry, end of its record.
+    at: u64,
+    end: u64,
+}
+
+impl Entries {
+    /// Of the records in the first `taken` bytes of the ring.
+    pub fn of_records(ring: Span, taken: u64) -> Entries {
+        Entries { ring, taken, seen: 0, at: 0, end: 0 }
+    }
+
+    /// Of the record without header whose entries lie in `at..end`.
+    pub fn of_body(ring: Span, at: u64, end: u64) -> Entries {
+        Entries { ring, taken: 0, seen: 0, at, end }
+    }
+
+    /// The next entry, oldest first.
+    ///
+    /// # Errors
+    /// `Damaged` if the bytes are not those that were found valid.
+    pub fn next<R: Region>(&mut self, region: &R) -> Result<Option<Entry>, StoreError> {
+        while self.at == self.end {
+            if self.seen >= self.taken {
+                return Ok(None);
+            }
+            let mut header = Header::zeroed();
+            region.read(self.ring.off + self.seen, bytes_of_mut(&mut header));
+            let end = header.len.checked_add(self.seen + HEADER).filter(|end| *end <= self.taken);
+            let end = end.ok_or(StoreError::Damaged)?;
+            self.at = self.ring.off + self.seen + HEADER;
+            self.end = self.ring.off + end;
+            self.seen = end.next_multiple_of(HEADER);
+        }
+        let (entry, next) = read_entry(region, self.at, self.end).ok_or(StoreError::Damaged)?;
+        self.at = next;
+        Ok(Some(entry))
+    }
+}

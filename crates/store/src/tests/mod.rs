@@ -1,0 +1,10 @@
+//! Proofs that need to see the inside, or to switch a check off.
+
+mod history;
+mod image;
+mod kill;
+mod model;
+pub mod mutant;
+mod plain;
+mod power;
+mod random;

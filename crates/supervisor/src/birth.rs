@@ -1,0 +1,89 @@
+//! How the program's process comes to be: executed, and the engine put into it before its first instruction.
+
+use crate::channel::{self, Channel};
+use crate::end::End;
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::inject::{inject, Failure, Injection};
+use crate::launch::{self, Command, Refusal};
+use crate::signals::Inherited;
+use crate::trace::Fault;
+use libc::pid_t;
+use outlast_image::degradation::Degradation;
+use outlast_image::inject::mode;
+use rustix::io::Errno;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// A process on its way to its exec stop. Meanwhile there is time to prepare what goes into it.
+pub struct Birth {
+    pub pid: pid_t,
+    channel: Channel,
+}
+
+/// What became of it.
+pub enum Born {
+    /// The engine is in it and it runs.
+    Protected,
+    /// It runs without the engine, because of this; in words, what failed.
+    Unprotected(Degradation, String),
+    /// It could not be traced as needed, and is gone: it has to be started without.
+    Untraceable(Degradation, String),
+    /// It ended before the engine was in it.
+    Gone(End),
+}
+
+impl Birth {
+    /// Starts the process.
+    pub fn begin(command: &Command, signals: &Inherited) -> Result<Self, Errno> {
+        let channel = Channel::new()?;
+        let pid = launch::start_traced(command, channel.theirs(), signals)?;
+        Ok(Self { pid, channel })
+    }
+
+    /// Sends the descriptors that the process will receive.
+    pub fn send(&self, engine: &Engine, session: BorrowedFd<'_>, store: BorrowedFd<'_>) -> Result<(), Errno> {
+        channel::send(self.channel.ours(), [engine.file(), session, store])
+    }
+
+    /// Waits for the exec and injects.
+    ///
+    /// # Errors
+    /// execve failed: the exit status is that of a shell.
+    pub fn finish(self, command: &Command, what: &Injection<'_>) -> Result<Born, Error> {
+        match launch::wait_exec(self.pid) {
+            Err(Refusal::Exec(e)) => return Err(Error::NotExecutable(command.name(), e)),
+            Err(Refusal::Trace) => {
+                let what = "the kernel forbids ptrace to this user".into();
+                return Ok(Born::Untraceable(Degradation::TraceForbidden, what));
+            }
+            Err(Refusal::Fault(Fault::Gone(end))) => return Ok(Born::Gone(end)),
+            Err(Refusal::Fault(fault)) => return Ok(self.abandon(fault)),
+            Ok(()) => (),
+        }
+        match inject(self.pid, Some(self.channel.theirs().as_raw_fd()), what) {
+            Ok(()) => Ok(Born::Protected),
+            Err(Failure::Refused(degradation, done, e)) if what.mode == mode::RESUME => {
+                self.end();
+                Ok(Born::Untraceable(degradation, format!("{done}: {e}")))
+            }
+            Err(Failure::Refused(degradation, what, e)) => Ok(Born::Unprotected(degradation, format!("{what}: {e}"))),
+            Err(Failure::Fault(Fault::Gone(end))) => Ok(Born::Gone(end)),
+            Err(Failure::Fault(fault)) => Ok(self.abandon(fault)),
+        }
+    }
+
+    /// Gets rid of a process that is neither as the kernel made it nor protected.
+    fn abandon(self, fault: Fault) -> Born {
+        self.end();
+        Born::Untraceable(Degradation::TraceForbidden, fault.to_string())
+    }
+
+    /// Ends a process that will not be needed.
+    pub fn end(&self) {
+        // SAFETY: plain system calls; the process is our child and not reaped, so that the number is its own.
+        unsafe {
+            libc::kill(self.pid, libc::SIGKILL);
+            libc::waitpid(self.pid, std::ptr::null_mut(), libc::__WALL);
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! CLOCK_MONOTONIC, which the engine's time stamps are in.
+
+use std::time::{Duration, SystemTime};
+
+/// Nanoseconds since some moment before boot, the same in every process.
+pub fn monotonic() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// The time of day at a moment of the monotonic clock that is past.
+pub fn time_of_day(monotonic_ns: u64) -> SystemTime {
+    SystemTime::now() - Duration::from_nanos(monotonic().saturating_sub(monotonic_ns))
+}

@@ -1,0 +1,233 @@
+//! execve: the program becomes another one, and is protected again before that one's first instruction.
+//!
+//! The new image gets a store and a session of its own. Until its first commit the old ones, and the old anchor, stay: a
+//! death in between goes back to the commit before the execve, which is then made again.
+
+use crate::end::End;
+use crate::generation::{file_name, Generation};
+use crate::inject::{inject, Failure};
+use crate::launch::Command;
+use crate::log::{Entry, Kind};
+use crate::supervisor::Supervisor;
+use crate::trace::{self, Fault, Stop};
+use crate::verdict::Tries;
+use crate::{clock, futex, processes, reports};
+use outlast_image::control::{state, Control};
+use outlast_image::degradation::Degradation;
+use outlast_image::inject::mode;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
+use std::time::Duration;
+
+/// Values of `Control::exec_request`.
+mod request {
+    pub const NONE: u32 = 0;
+    pub const EXEC: u32 = 1;
+    pub const FAILED: u32 = 2;
+}
+
+/// Values of `Control::exec_ready`.
+mod ready {
+    pub const NO: u32 = 0;
+    pub const TRACED: u32 = 1;
+    pub const UNTRACED: u32 = 2;
+}
+
+/// How often the engine may fail to get into a new image before the program goes on without.
+const INJECTION_TRIES: u32 = 3;
+/// How often the new image is looked at until its first commit.
+const PATIENCE: Duration = Duration::from_micros(300);
+
+/// Where an execve is.
+#[derive(Default)]
+pub enum Handover {
+    #[default]
+    None,
+    /// The program is traced, its execve is to come.
+    Tracing,
+    /// The engine is in the new image, whose first commit is to come.
+    Waiting { previous: Box<Generation>, began: u64 },
+}
+
+impl Handover {
+    pub fn is_tracing(&self) -> bool {
+        matches!(self, Self::Tracing)
+    }
+
+    /// How long the supervisor may sleep.
+    pub fn patience(&self) -> Option<Duration> {
+        matches!(self, Self::Waiting { .. }).then_some(PATIENCE)
+    }
+}
+
+impl Supervisor {
+    /// Serves the engine's requests about execve. They are states, not events: this may be called at any time.
+    pub(crate) fn on_exec_request(&mut self) {
+        self.settle_handover();
+        let control = self.generation.control();
+        let (request, answer) = (control.exec_request.load(Acquire), control.exec_ready.load(Acquire));
+        match request {
+            request::EXEC if answer == ready::NO => {
+                let traced = self.handover.is_tracing() || self.may_exec_protected() && trace::seize(self.pid).is_ok();
+                let control = self.generation.control();
+                let answer = if traced { ready::TRACED } else { ready::UNTRACED };
+                control.exec_ready.store(answer, Release);
+                futex::wake(&control.exec_ready);
+                if traced {
+                    self.handover = Handover::Tracing;
+                } else if self.generation.degrade(Degradation::TraceForbidden) {
+                    self.log.add(&Entry::new(Kind::Suspended).cause(Degradation::TraceForbidden.key()).pid(self.pid));
+                }
+            }
+            request::FAILED => {
+                // First the answer: the next request must find none.
+                control.exec_ready.store(ready::NO, Release);
+                if self.handover.is_tracing() {
+                    self.handover = Handover::None;
+                    self.let_go();
+                }
+                let control = self.generation.control();
+                let _ = control.exec_request.compare_exchange(request::FAILED, request::NONE, AcqRel, Acquire);
+                futex::wake(&control.exec_request);
+            }
+            _ => (),
+        }
+    }
+
+    fn may_exec_protected(&self) -> bool {
+        self.injection_faults < INJECTION_TRIES
+    }
+
+    /// Ends the tracing of a running program. If it ends meanwhile, that is found like any other death.
+    fn let_go(&self) {
+        if trace::interrupt(self.pid).is_ok() {
+            if let Ok(stop) = trace::wait_stop(self.pid) {
+                let _ = trace::detach(self.pid, if stop.event == 0 { stop.signal } else { 0 });
+            }
+        }
+    }
+
+    /// A stop of the traced program on its way to the new image.
+    pub(crate) fn on_trace_stop(&mut self, stop: Stop) -> Option<End> {
+        const STOPPING: [i32; 4] = [libc::SIGSTOP, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
+        match stop.event {
+            libc::PTRACE_EVENT_EXEC => return self.on_exec(),
+            // What fails here fails because the program was killed: its death follows.
+            libc::PTRACE_EVENT_STOP if STOPPING.contains(&stop.signal) => {
+                let _ = trace::listen(self.pid);
+                self.follow_stop(stop.signal);
+            }
+            0 => drop(trace::resume(self.pid, stop.signal)),
+            _ => drop(trace::resume(self.pid, 0)),
+        }
+        None
+    }
+
+    /// The program has become another one and has not yet run.
+    fn on_exec(&mut self) -> Option<End> {
+        let began = clock::monotonic();
+        let number = self.meta.generation + 1;
+        let born = match Generation::create(&self.folder, &self.stores, number) {
+            Ok(new) => {
+                let injection = new.injection(&self.engine, &self.meta.options, mode::START, self.meta.pid);
+                inject(self.pid, None, &injection).map(|()| new)
+            }
+            Err(e) => {
+                self.go_unprotected(Degradation::StoreFull, &e.to_string());
+                let _ = trace::detach(self.pid, 0);
+                return None;
+            }
+        };
+        self.handover = Handover::None;
+        match born {
+            Ok(new) => {
+                let previous = Box::new(std::mem::replace(&mut self.generation, new));
+                self.note_birth();
+                self.handover = Handover::Waiting { previous, began };
+                None
+            }
+            Err(failure) => {
+                self.forget_generation(number);
+                match failure {
+                    Failure::Refused(degradation, what, e) => {
+                        self.go_unprotected(degradation, &format!("{what}: {e}"));
+                        None
+                    }
+                    Failure::Fault(Fault::Gone(end)) => self.on_death(Some(end)),
+                    // Half injected: its death brings the program back to the commit before the execve.
+                    Failure::Fault(Fault::Kernel(..)) => {
+                        self.injection_faults += 1;
+                        self.kin.kill(self.pid);
+                        self.on_death(Some(End::Killed(libc::SIGKILL)))
+                    }
+                }
+            }
+        }
+    }
+
+    /// The new image runs without protection: the old one must not be recovered any more.
+    fn go_unprotected(&mut self, degradation: Degradation, what: &str) {
+        self.handover = Handover::None;
+        self.dismiss_anchors();
+        let control = self.generation.control();
+        control.state.store(state::SUSPENDED, Release);
+        self.generation.degrade(degradation);
+        self.log.add(&Entry::new(Kind::Suspended).cause(format!("{}: {what}", degradation.key())).pid(self.pid));
+    }
+
+    /// Ends the old generation once the new one can be recovered, or has said that it will not be.
+    pub(crate) fn settle_handover(&mut self) {
+        let young =
+            self.generation.control().state.load(Acquire) == state::STARTING && !self.generation.session.has_commit();
+        if young || !matches!(self.handover, Handover::Waiting { .. }) {
+            return;
+        }
+        let Handover::Waiting { previous, began } = std::mem::take(&mut self.handover) else { return };
+        let control = previous.control();
+        self.meta.generation = self.generation.number;
+        self.meta.commits_before += control.commits.load(Acquire);
+        self.meta.recoveries_before += reports::recoveries(control);
+        self.dismiss(&previous);
+        let took = Duration::from_nanos(clock::monotonic() - began);
+        self.become_current();
+        self.log.add(&Entry::new(Kind::Exec).cause(self.meta.exe.to_path().to_string_lossy()).took(took).pid(self.pid));
+        self.tries = Tries::default();
+        self.injection_faults = 0;
+    }
+
+    /// Gives the files of the new generation the names that count, and describes the program that now runs.
+    fn become_current(&mut self) {
+        if let Some(image) = processes::image_of(self.pid) {
+            // From the kernel, and so free of NUL bytes.
+            if let Ok(command) = Command::new(&image.exe, &image.argv) {
+                self.command = command;
+            }
+            self.meta.exe = image.exe.into();
+            self.meta.argv = image.argv.into_iter().map(Into::into).collect();
+        }
+        let number = self.generation.number;
+        let promoted = self.stores.promote(number);
+        let renamed = self.folder.rename(&file_name("session", number), "session");
+        if let Err(e) = promoted.and(renamed).and_then(|()| self.meta.write(&self.folder)) {
+            self.log.add(&Entry::new(Kind::Degradation).cause(e.to_string()).pid(self.pid));
+        }
+    }
+
+    /// Goes back to the generation before, if the program dies before the new one can be recovered.
+    pub(crate) fn abandon_handover(&mut self) {
+        self.settle_handover();
+        if let Handover::Waiting { previous, .. } = std::mem::take(&mut self.handover) {
+            let failed = std::mem::replace(&mut self.generation, *previous);
+            self.dismiss(&failed);
+            self.forget_generation(failed.number);
+            self.note_birth();
+        }
+        let control: &Control = self.generation.control();
+        control.exec_request.store(request::NONE, Release);
+        control.exec_ready.store(ready::NO, Release);
+    }
+
+    fn forget_generation(&self, number: u32) {
+        self.folder.remove(&file_name("session", number));
+        self.stores.remove(number);
+    }
+}

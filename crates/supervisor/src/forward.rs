@@ -1,0 +1,74 @@
+//! Signals sent to the supervisor go to the program; signals of the terminal reach the program by themselves.
+
+use crate::processes;
+use crate::signals::Received;
+use crate::supervisor::Supervisor;
+use libc::pid_t;
+
+/// The realtime signal that makes the program enter the gate.
+const GATE_SIGNAL: i32 = 64;
+
+impl Supervisor {
+    /// Passes a signal on as far as the program has not got it anyway.
+    pub(crate) fn forward(&mut self, received: Received) {
+        let Received { signal, sender, .. } = received;
+        match signal {
+            libc::SIGCHLD => (),
+            // Who continues the job continues the program. One that runs already must not see a second SIGCONT.
+            libc::SIGCONT if processes::is_stopped(self.pid) => self.send(signal),
+            libc::SIGCONT => (),
+            // The kernel sends to the whole foreground group, except a hang-up, which the session's leader gets alone.
+            libc::SIGHUP if received.code > 0 && is_session_leader() => self.send(signal),
+            _ if received.code > 0 || sender == self.pid => (),
+            _ if received.code == libc::SI_QUEUE => queue(self.pid, signal, sender, received.value),
+            _ => self.send(signal),
+        }
+    }
+
+    fn send(&self, signal: i32) {
+        if self.kin.has(self.pid) {
+            // SAFETY: plain system call; the process is ours and not reaped, so that the number is its own.
+            unsafe { libc::kill(self.pid, signal) };
+        }
+    }
+
+    /// Makes a program that computes, or waits in a system call, look at its requests.
+    pub(crate) fn pass_the_gate(&self) {
+        if self.kin.has(self.pid) {
+            pass_the_gate(self.pid);
+        }
+    }
+}
+
+/// Makes the program look at its requests.
+pub fn pass_the_gate(pid: pid_t) {
+    queue(pid, GATE_SIGNAL, std::process::id() as pid_t, 0);
+}
+
+/// Sends a signal with a value, as sigqueue does.
+fn queue(pid: pid_t, signal: i32, sender: pid_t, value: u64) {
+    /// The part of siginfo_t that sigqueue fills.
+    #[repr(C)]
+    struct Info {
+        signal: i32,
+        errno: i32,
+        code: i32,
+        pad: i32,
+        pid: i32,
+        uid: u32,
+        value: u64,
+        rest: [u64; 12],
+    }
+    const _: () = assert!(std::mem::size_of::<Info>() == std::mem::size_of::<libc::siginfo_t>());
+    // SAFETY: plain system calls; the structure has the layout and size of siginfo_t.
+    unsafe {
+        let uid = libc::getuid();
+        let info = Info { signal, errno: 0, code: libc::SI_QUEUE, pad: 0, pid: sender, uid, value, rest: [0; 12] };
+        libc::syscall(libc::SYS_rt_sigqueueinfo, pid, signal, std::ptr::from_ref(&info));
+    }
+}
+
+fn is_session_leader() -> bool {
+    // SAFETY: plain system calls.
+    unsafe { libc::getsid(0) == libc::getpid() }
+}

@@ -1,0 +1,93 @@
+//! One image of the program: its session and its store. An execve makes a new one.
+
+use crate::bell::Bell;
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::files::ProgramFolder;
+use crate::inject::Injection;
+use crate::kin::Kin;
+use crate::options::Options;
+use crate::processes;
+use crate::session::Session;
+use crate::stores::StorePlace;
+use libc::pid_t;
+use outlast_image::control::Control;
+use outlast_image::degradation::Degradation;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::Ordering::{AcqRel, Acquire};
+use std::sync::Arc;
+
+/// Session and store of one image of the program.
+pub struct Generation {
+    /// 0 at the start, one more at each execve.
+    pub number: u32,
+    pub session: Arc<Session>,
+    pub store: OwnedFd,
+    pub bell: Bell,
+    /// Events of the session that were looked at.
+    pub events_seen: u32,
+}
+
+impl Generation {
+    pub fn new(number: u32, session: Session, store: OwnedFd) -> Result<Self, Error> {
+        let session = Arc::new(session);
+        let bell =
+            Bell::new(session.clone()).map_err(|e| Error::Kernel("start the thread that listens to the engine", e))?;
+        Ok(Self { number, session, store, bell, events_seen: 0 })
+    }
+
+    /// Makes the files of a generation.
+    pub fn create(folder: &ProgramFolder, stores: &StorePlace, number: u32) -> Result<Self, Error> {
+        let session = folder.create_session(&file_name("session", number))?;
+        Self::new(number, session, stores.create(number)?)
+    }
+
+    pub fn control(&self) -> &Control {
+        self.session.control()
+    }
+
+    /// What to inject for this generation.
+    pub fn injection<'a>(
+        &'a self,
+        engine: &'a Engine,
+        options: &'a Options,
+        mode: u32,
+        known_pid: pid_t,
+    ) -> Injection<'a> {
+        Injection {
+            engine,
+            session: &self.session,
+            store: self.store.as_fd(),
+            options,
+            mode,
+            generation: self.number,
+            known_pid: known_pid as u32,
+        }
+    }
+
+    /// Its anchor, if it has one that is ours and alive.
+    pub fn anchor(&self, kin: &Kin) -> Option<pid_t> {
+        let pid = self.control().anchor_pid.load(Acquire);
+        (kin.has(pid) && kin.is_alive(pid)).then_some(pid)
+    }
+
+    /// Processes of ours that hold the session open: program and anchors, also those whose id nobody wrote down.
+    pub fn holders(&self) -> Vec<pid_t> {
+        let fd = self.session.inject_args().session_fd;
+        let children = processes::children_of(std::process::id() as pid_t);
+        children.into_iter().filter(|pid| processes::holds(*pid, fd, self.session.file())).collect()
+    }
+
+    /// Notes something that cannot be preserved; true if it was not known before.
+    pub fn degrade(&self, degradation: Degradation) -> bool {
+        self.control().degradations.fetch_or(degradation.bit(), AcqRel) & degradation.bit() == 0
+    }
+}
+
+/// `store`, and `store.1` for the generation after it, until that one takes the place of the first.
+pub fn file_name(base: &str, number: u32) -> String {
+    match number {
+        0 => base.into(),
+        n => format!("{base}.{n}"),
+    }
+}

@@ -1,0 +1,232 @@
+//! Puts the engine into a process that has just become a new program and has not yet run an instruction of it.
+
+use crate::bootstrap::{FIFTH, FIRST};
+use crate::channel;
+use crate::engine::Engine;
+use crate::options::Options;
+use crate::processes::{descriptor_limit, descriptor_of, has_descriptor};
+use crate::remote::{Batch, Entered, Remote};
+use crate::session::Session;
+use crate::trace::Fault;
+use displaydoc::Display;
+use libc::{pid_t, user_regs_struct};
+use outlast_image::context::Registers;
+use outlast_image::degradation::Degradation;
+use outlast_image::inject::{mode, InjectArgs};
+use outlast_image::layout::{ENGINE_FDS, ENGINE_FD_CEILING, SESSION_BASE, SESSION_LEN, STORE_BASE, STORE_LEN};
+use rustix::io::Errno;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use thiserror::Error;
+
+/// What goes into the process.
+pub struct Injection<'a> {
+    pub engine: &'a Engine,
+    pub session: &'a Session,
+    pub store: BorrowedFd<'a>,
+    pub options: &'a Options,
+    /// One of [`outlast_image::inject::mode`].
+    pub mode: u32,
+    pub generation: u32,
+    /// Process id the program shall know; 0: its real one.
+    pub known_pid: u32,
+}
+
+/// Why the program is not protected.
+#[derive(Clone, Copy, Debug, Display, Error)]
+pub enum Failure {
+    /// {0}
+    Fault(Fault),
+    /// {1}: {2}
+    Refused(Degradation, &'static str, Errno),
+}
+
+impl From<Fault> for Failure {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+/// Injects the engine into a process at its exec stop and lets it run.
+///
+/// `inherited` is the process's end of a channel into which the descriptors have been sent already; without one, one is
+/// made. On [`Failure::Refused`] the process is as the kernel made it and runs unprotected, except one that should have
+/// become another ([`mode::RESUME`]): that one stays stopped.
+pub fn inject(pid: pid_t, inherited: Option<i32>, what: &Injection<'_>) -> Result<(), Failure> {
+    let mut remote = match Remote::enter(pid)? {
+        Entered::Remote(remote) => remote,
+        Entered::Foreign => return Err(Failure::Refused(Degradation::ForeignAbi, "run 64-bit code", Errno::NOEXEC)),
+    };
+    let regs = *remote.registers();
+    match place(&mut remote, pid, inherited, what) {
+        Ok([session_fd, store_fd]) => {
+            what.session.set_inject_args(&args(what, &regs, session_fd, store_fd));
+            Ok(remote.leave(what.engine.entry())?)
+        }
+        Err(failure) => {
+            if matches!(failure, Failure::Refused(..)) && what.mode != mode::RESUME {
+                remote.leave(regs.rip)?;
+            }
+            Err(failure)
+        }
+    }
+}
+
+/// Maps engine, session and store; returns the numbers of the session's and the store's descriptor.
+fn place(remote: &mut Remote, pid: pid_t, inherited: Option<i32>, what: &Injection<'_>) -> Result<[i32; 2], Failure> {
+    let sockets = match inherited {
+        Some(fd) => vec![fd],
+        None => {
+            let (ours, numbers) = make_channel(remote, pid)?;
+            channel::send(ours.as_fd(), [what.engine.file(), what.session.file(), what.store])
+                .map_err(|e| Failure::Refused(Degradation::TraceForbidden, "send descriptors to the program", e))?;
+            numbers.to_vec()
+        }
+    };
+    let mut batch = remote.batch();
+    let [engine, session, store] = channel::receive(&mut batch, sockets[0]);
+    let numbers = free_numbers(pid);
+    let [session_fd, store_fd] = numbers;
+    let mut undo = Undo { mapped: Vec::new() };
+    batch.call(libc::SYS_dup3, &[session, session_fd as u64, libc::O_CLOEXEC as u64]).indirect = FIRST;
+    batch.call(libc::SYS_dup3, &[store, store_fd as u64, libc::O_CLOEXEC as u64]).indirect = FIRST;
+    map_engine(&mut batch, engine, what.engine, &mut undo);
+    let read_write = (libc::PROT_READ | libc::PROT_WRITE) as u64;
+    let shared = (libc::MAP_SHARED | libc::MAP_FIXED_NOREPLACE) as u64;
+    let lazily = shared | libc::MAP_NORESERVE as u64;
+    batch.call(libc::SYS_mmap, &[SESSION_BASE, SESSION_LEN, read_write, shared, session_fd as u64, 0]);
+    undo.mapped.push((SESSION_BASE, SESSION_LEN, batch.calls().len()));
+    batch.call(libc::SYS_mmap, &[STORE_BASE, STORE_LEN, read_write, lazily, store_fd as u64, 0]);
+    undo.mapped.push((STORE_BASE, STORE_LEN, batch.calls().len()));
+    for word in [engine, session, store] {
+        batch.call(libc::SYS_close, &[word]).indirect = FIRST;
+    }
+    for socket in &sockets {
+        batch.call(libc::SYS_close, &[*socket as u64]);
+    }
+
+    match remote.run(&mut batch)? {
+        None => Ok(numbers),
+        Some(failed) => {
+            let error = Errno::from_raw_os_error(-batch.calls()[failed].result as i32);
+            let received = [engine, session, store].map(|word| batch.word(word));
+            let open = received.into_iter().chain(numbers).chain(sockets);
+            undo.run(remote, failed, open)?;
+            Err(Failure::Refused(Degradation::AddressTaken, "map the engine", error))
+        }
+    }
+}
+
+/// Adds the calls that map every segment with its final protection: text is never writable.
+fn map_engine(batch: &mut Batch, file: u64, engine: &Engine, undo: &mut Undo) {
+    let fixed = (libc::MAP_PRIVATE | libc::MAP_FIXED_NOREPLACE) as u64;
+    for (segment, offset) in engine.segments() {
+        let prot = segment.prot as u64;
+        if segment.file_end > segment.start {
+            let length = segment.file_end - segment.start;
+            batch.call(libc::SYS_mmap, &[segment.start, length, prot, fixed, file, offset]).indirect = FIFTH;
+            undo.mapped.push((segment.start, length, batch.calls().len()));
+        }
+        if segment.end > segment.file_end {
+            let length = segment.end - segment.file_end;
+            let anonymous = fixed | libc::MAP_ANONYMOUS as u64;
+            batch.call(libc::SYS_mmap, &[segment.file_end, length, prot, anonymous, u64::MAX, 0]);
+            undo.mapped.push((segment.file_end, length, batch.calls().len()));
+        }
+    }
+}
+
+/// What has to be unmapped if a later call fails: address, length, number of calls made up to and with the mapping.
+struct Undo {
+    mapped: Vec<(u64, u64, usize)>,
+}
+
+impl Undo {
+    fn run(self, remote: &mut Remote, failed: usize, open: impl Iterator<Item = i32>) -> Result<(), Fault> {
+        let made = self.mapped.into_iter().filter(|(.., calls)| *calls <= failed);
+        let mut calls: Vec<(i64, Vec<u64>)> = made.map(|(at, len, _)| (libc::SYS_munmap, vec![at, len])).collect();
+        calls.extend(open.map(|fd| (libc::SYS_close, vec![fd as u64])));
+        // A descriptor that was never opened fails to close: whatever fails, the others are still undone.
+        while !calls.is_empty() {
+            let mut batch = remote.batch();
+            for (number, args) in &calls {
+                batch.call(*number, args);
+            }
+            match remote.run(&mut batch)? {
+                None => break,
+                Some(failed) => drop(calls.drain(..=failed)),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Makes a pair of sockets in the process; returns our copy of the second one and the numbers of both.
+fn make_channel(remote: &mut Remote, pid: pid_t) -> Result<(OwnedFd, [i32; 2]), Failure> {
+    let refused = |e| Failure::Refused(Degradation::TraceForbidden, "make a socket in the program", e);
+    let mut batch = remote.batch();
+    let pair = batch.data(&[0; 8]);
+    let kind = (libc::SOCK_STREAM | libc::SOCK_CLOEXEC) as u64;
+    batch.call(libc::SYS_socketpair, &[libc::AF_UNIX as u64, kind, 0, pair]);
+    if remote.run(&mut batch)?.is_some() {
+        return Err(refused(Errno::from_raw_os_error(-batch.calls()[0].result as i32)));
+    }
+    let numbers = [batch.word(pair), batch.word(pair + 4)];
+    match descriptor_of(pid, numbers[1]) {
+        Ok(ours) => Ok((ours, numbers)),
+        Err(e) => {
+            Undo { mapped: Vec::new() }.run(remote, 0, numbers.into_iter())?;
+            Err(refused(e))
+        }
+    }
+}
+
+/// The first two of the engine's descriptor numbers: a range that the process does not use, as high as it may be.
+fn free_numbers(pid: pid_t) -> [i32; 2] {
+    let ceiling = descriptor_limit(pid).min(ENGINE_FD_CEILING as u64) as i32;
+    let free = |low: &i32| (*low..*low + ENGINE_FDS).all(|fd| !has_descriptor(pid, fd));
+    let low = (0..=ceiling - ENGINE_FDS).rev().find(free).unwrap_or(0);
+    [low, low + 1]
+}
+
+fn args(what: &Injection<'_>, regs: &user_regs_struct, session_fd: i32, store_fd: i32) -> InjectArgs {
+    InjectArgs {
+        mode: what.mode,
+        store_fd,
+        session_fd,
+        bpf_fd: -1,
+        options: what.options.bits,
+        mutants: what.options.mutants,
+        regs: registers(regs),
+        fs_base: regs.fs_base,
+        gs_base: regs.gs_base,
+        interval_ns: what.options.interval_ns,
+        retries: what.options.retries,
+        generation: what.generation,
+        pid: what.known_pid,
+        pgid: 0,
+        ring_len: what.options.ring_len,
+    }
+}
+
+fn registers(r: &user_regs_struct) -> Registers {
+    Registers {
+        r8: r.r8,
+        r9: r.r9,
+        r10: r.r10,
+        r11: r.r11,
+        r12: r.r12,
+        r13: r.r13,
+        r14: r.r14,
+        r15: r.r15,
+        rdi: r.rdi,
+        rsi: r.rsi,
+        rbp: r.rbp,
+        rbx: r.rbx,
+        rdx: r.rdx,
+        rax: r.rax,
+        rcx: r.rcx,
+        rsp: r.rsp,
+        rip: r.rip,
+        eflags: r.eflags,
+    }
+}

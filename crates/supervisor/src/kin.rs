@@ -1,0 +1,111 @@
+//! The processes that are watched: children, and, where an earlier supervisor started them, strangers.
+
+use crate::end::End;
+use crate::processes;
+use crate::trace::Stop;
+use libc::pid_t;
+use rustix::event::{poll, PollFd, PollFlags};
+use rustix::io::Errno;
+use rustix::time::Timespec;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// What a process did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It ended; how, if the kernel told.
+    Ended(Option<End>),
+    Stopped(Stop),
+    Continued,
+}
+
+/// The processes of one program.
+#[derive(Default)]
+pub struct Kin {
+    strangers: Vec<(pid_t, OwnedFd)>,
+}
+
+impl Kin {
+    /// Watches a process that may not be a child of ours.
+    pub fn adopt(&mut self, pid: pid_t) -> Result<(), Errno> {
+        if !is_child(pid) && !self.strangers.iter().any(|(known, _)| *known == pid) {
+            self.strangers.push((pid, processes::open(pid)?));
+        }
+        Ok(())
+    }
+
+    /// Whether the process is one of ours, so that its id cannot have become another's.
+    pub fn has(&self, pid: pid_t) -> bool {
+        pid > 0 && (is_child(pid) || self.strangers.iter().any(|(known, _)| *known == pid))
+    }
+
+    /// Whether the process is ours and has not ended.
+    pub fn is_alive(&self, pid: pid_t) -> bool {
+        match self.strangers.iter().find(|(known, _)| *known == pid) {
+            Some((_, pidfd)) => !is_readable(pidfd.as_fd()),
+            None => pid > 0 && is_running_child(pid),
+        }
+    }
+
+    /// The next change, if there is one. Reaps children that ended.
+    pub fn change(&mut self) -> Option<(pid_t, Change)> {
+        let mut status = 0;
+        let flags = libc::WNOHANG | libc::WUNTRACED | libc::WCONTINUED | libc::__WALL;
+        // SAFETY: `status` is an int of ours.
+        let pid = unsafe { libc::waitpid(-1, &mut status, flags) };
+        if pid > 0 {
+            let change = match (End::of(status), Stop::of(status)) {
+                (Some(end), _) => Change::Ended(Some(end)),
+                (_, Some(stop)) => Change::Stopped(stop),
+                _ => Change::Continued,
+            };
+            return Some((pid, change));
+        }
+        let gone = self.strangers.iter().position(|(_, pidfd)| is_readable(pidfd.as_fd()))?;
+        let (pid, pidfd) = self.strangers.swap_remove(gone);
+        Some((pid, Change::Ended(processes::end_of(pid, pidfd.as_fd()))))
+    }
+
+    /// Descriptors that become readable when a stranger ends; children are told by SIGCHLD.
+    pub fn files(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.strangers.iter().map(|(_, pidfd)| pidfd.as_fd())
+    }
+
+    /// Ends a process of ours that nobody needs any more, and waits until it is gone.
+    pub fn kill(&mut self, pid: pid_t) {
+        if !self.has(pid) {
+            return;
+        }
+        // SAFETY: plain system calls; the process is ours and not reaped, so that the number is still its own.
+        unsafe {
+            libc::kill(pid, libc::SIGKILL);
+            libc::waitpid(pid, std::ptr::null_mut(), libc::__WALL);
+        }
+        self.strangers.retain(|(known, _)| *known != pid);
+    }
+}
+
+fn is_readable(fd: BorrowedFd<'_>) -> bool {
+    let mut fds = [PollFd::new(&fd, PollFlags::IN)];
+    poll(&mut fds, Some(&Timespec::default())) == Ok(1)
+}
+
+fn is_child(pid: pid_t) -> bool {
+    wait_status(pid).is_some()
+}
+
+fn is_running_child(pid: pid_t) -> bool {
+    wait_status(pid) == Some(false)
+}
+
+/// For a child: whether it has ended. It stays to be reaped.
+fn wait_status(pid: pid_t) -> Option<bool> {
+    // SAFETY: zeroes are a valid siginfo_t, and the kernel fills it.
+    unsafe {
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        let flags = libc::WNOHANG | libc::WNOWAIT | libc::WEXITED | libc::__WALL;
+        match libc::waitid(libc::P_PID, pid as libc::id_t, &mut info, flags) {
+            0 => Some(info.si_pid() == pid),
+            _ => None,
+        }
+    }
+}

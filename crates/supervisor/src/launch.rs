@@ -1,0 +1,153 @@
+//! fork and exec of the program, traced from its first instruction or not at all.
+
+use crate::end::End;
+use crate::error::Error;
+use crate::signals::Inherited;
+use crate::trace::{self, Fault};
+use libc::{c_char, pid_t};
+use rustix::io::Errno;
+use rustix::pipe::{pipe_with, PipeFlags};
+use std::ffi::{CString, OsString};
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+/// A command in the form execve wants, prepared before the fork.
+pub struct Command {
+    path: CString,
+    argv: Vec<CString>,
+    /// What to execute when the kernel knows no format for the file: a shell, as execvp does.
+    shell: Vec<CString>,
+}
+
+impl Command {
+    /// `argv` includes the name the program shall be called by.
+    pub fn new(path: &Path, argv: &[OsString]) -> Result<Self, Error> {
+        let c = |bytes: &[u8]| CString::new(bytes).map_err(|_| Error::NulByte(String::from_utf8_lossy(bytes).into()));
+        let path = c(path.as_os_str().as_bytes())?;
+        let argv = argv.iter().map(|arg| c(arg.as_bytes())).collect::<Result<Vec<_>, _>>()?;
+        let shell = [c"/bin/sh".to_owned(), path.clone()].into_iter().chain(argv.iter().skip(1).cloned()).collect();
+        Ok(Self { path, argv, shell })
+    }
+
+    /// Has it executed from another path: its own is gone.
+    pub fn through(&mut self, path: &Path) -> Result<(), Error> {
+        let path = CString::new(path.as_os_str().as_bytes());
+        self.path = path.map_err(|e| Error::NulByte(String::from_utf8_lossy(&e.into_vec()).into()))?;
+        Ok(())
+    }
+
+    /// How the command is called in messages.
+    pub fn name(&self) -> String {
+        let name = self.argv.first().unwrap_or(&self.path);
+        OsString::from_vec(name.as_bytes().to_vec()).to_string_lossy().into_owned()
+    }
+}
+
+/// The exit status by which a child says that it could not be traced; no error number is that large.
+const NOT_TRACED: i32 = 255;
+
+/// How the new process begins, in system calls.
+#[derive(Clone, Copy)]
+enum Begin {
+    /// Stopped at its exec and traced by us, with this descriptor open in it. A failure is its exit status.
+    Traced(RawFd),
+    /// As if outlast were not there. A failure is written here.
+    Free(RawFd),
+}
+
+/// Starts a process that is on its way to its exec stop; `channel` will be open in it.
+pub fn start_traced(command: &Command, channel: BorrowedFd<'_>, signals: &Inherited) -> Result<pid_t, Errno> {
+    start(command, Begin::Traced(channel.as_raw_fd()), signals)
+}
+
+/// Starts a process as if outlast were not there.
+///
+/// # Errors
+/// The inner one is that of execve.
+pub fn start_free(command: &Command, signals: &Inherited) -> Result<Result<pid_t, Errno>, Errno> {
+    let (failure, report) = pipe_with(PipeFlags::CLOEXEC)?;
+    let pid = start(command, Begin::Free(report.as_raw_fd()), signals)?;
+    drop(report);
+    let mut errno = [0; 4];
+    // The exec closes the pipe; a process that could not make it writes first, and ends.
+    match rustix::io::read(&failure, &mut errno) {
+        Ok(4) => {
+            // SAFETY: plain system call; the process is our child and ends by itself.
+            unsafe { libc::waitpid(pid, std::ptr::null_mut(), 0) };
+            Ok(Err(Errno::from_raw_os_error(i32::from_ne_bytes(errno))))
+        }
+        _ => Ok(Ok(pid)),
+    }
+}
+
+fn start(command: &Command, begin: Begin, signals: &Inherited) -> Result<pid_t, Errno> {
+    let argv = pointers(&command.argv);
+    let shell = pointers(&command.shell);
+    // SAFETY: the child makes system calls only, on memory prepared here, until it has become another program.
+    match unsafe { libc::fork() } {
+        -1 => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::NOMEM)),
+        0 => become_program(command, &argv, &shell, begin, signals),
+        pid => Ok(pid),
+    }
+}
+
+/// Waits for the exec stop of a process that [`start`] began traced.
+pub fn wait_exec(pid: pid_t) -> Result<(), Refusal> {
+    match trace::wait_stop(pid) {
+        Ok(stop) if stop.signal == libc::SIGTRAP => {
+            trace::set_options(pid).map_err(|e| Refusal::Fault(Fault::Kernel("set trace options", e)))
+        }
+        // A signal overtook the exec: the process has it delivered, and is waited for again.
+        Ok(stop) => {
+            trace::resume(pid, stop.signal).map_err(|e| Refusal::Fault(Fault::Kernel("let it run", e)))?;
+            wait_exec(pid)
+        }
+        Err(Fault::Gone(End::Exited(NOT_TRACED))) => Err(Refusal::Trace),
+        Err(Fault::Gone(End::Exited(errno))) => Err(Refusal::Exec(Errno::from_raw_os_error(errno))),
+        Err(fault) => Err(Refusal::Fault(fault)),
+    }
+}
+
+/// Why a process did not get to its exec stop.
+#[derive(Debug)]
+pub enum Refusal {
+    /// execve failed.
+    Exec(Errno),
+    /// The kernel forbids tracing.
+    Trace,
+    Fault(Fault),
+}
+
+fn pointers(strings: &[CString]) -> Vec<*const c_char> {
+    strings.iter().map(|s| s.as_ptr()).chain([std::ptr::null()]).collect()
+}
+
+/// In the child: system calls only.
+fn become_program(
+    command: &Command,
+    argv: &[*const c_char],
+    shell: &[*const c_char],
+    begin: Begin,
+    signals: &Inherited,
+) -> ! {
+    // SAFETY: all pointers lead to NUL-terminated strings and arrays ended by a null pointer, made before the fork;
+    // nothing here allocates or takes a lock.
+    unsafe {
+        if let Begin::Traced(channel) = begin {
+            if libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) < 0 || libc::fcntl(channel, libc::F_SETFD, 0) < 0 {
+                libc::_exit(NOT_TRACED);
+            }
+        }
+        signals.restore();
+        libc::execve(command.path.as_ptr(), argv.as_ptr(), libc::environ.cast());
+        if *libc::__errno_location() == libc::ENOEXEC {
+            libc::execve(shell[0], shell.as_ptr(), libc::environ.cast());
+        }
+        let errno = *libc::__errno_location();
+        if let Begin::Free(report) = begin {
+            libc::write(report, std::ptr::from_ref(&errno).cast(), 4);
+        }
+        libc::_exit(errno)
+    }
+}

@@ -1,0 +1,45 @@
+//! The outside half of outlast: puts the engine into a program, watches it, and climbs the ladder when it dies.
+//!
+//! Nothing here runs inside the protected process. What the program can write (session, store) is never trusted: process
+//! ids found there are proved to be ours before they are used, and credentials never come from there.
+
+pub mod bell;
+pub mod birth;
+pub mod bootstrap;
+pub mod channel;
+pub mod clock;
+pub mod coldresume;
+pub mod credentials;
+pub mod departure;
+pub mod elf;
+pub mod end;
+pub mod engine;
+pub mod error;
+pub mod exec;
+pub mod files;
+pub mod forward;
+pub mod futex;
+pub mod generation;
+pub mod inject;
+pub mod jobcontrol;
+pub mod kin;
+pub mod launch;
+pub mod log;
+pub mod meta;
+pub mod names;
+pub mod options;
+pub mod privileges;
+pub mod processes;
+pub mod program;
+pub mod remote;
+pub mod reports;
+pub mod respawn;
+pub mod session;
+pub mod signals;
+pub mod start;
+pub mod stores;
+pub mod supervisor;
+pub mod trace;
+pub mod verdict;
+
+pub use error::Error;

@@ -1,0 +1,132 @@
+//! What a program is, for the commands that come later: `meta.json` in its folder.
+
+use crate::credentials::Record;
+use crate::error::Error;
+use crate::files::ProgramFolder;
+use crate::options::Options;
+use crate::processes;
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+
+/// Name of the file in the program's folder.
+pub const FILE: &str = "meta.json";
+
+/// A description of a program under watch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Meta {
+    /// Version of this description.
+    pub version: u32,
+    pub argv: Vec<Text>,
+    pub exe: Text,
+    pub cwd: Text,
+    /// RFC 3339, UTC, microseconds.
+    pub started: String,
+    pub options: Options,
+    /// Where the store is, if not in the program's folder.
+    pub store: Option<Text>,
+    pub supervisor: Supervisor,
+    /// Process id the program knows.
+    pub pid: i32,
+    /// How many times the program became another one by execve.
+    pub generation: u32,
+    /// What is known about its credentials.
+    #[serde(default)]
+    pub credentials: Record,
+    /// Commits and recoveries of generations before this one.
+    pub commits_before: u64,
+    pub recoveries_before: u64,
+    /// How the program ended, once it has.
+    pub ended: Option<Ended>,
+}
+
+/// Version of the description written here.
+pub const VERSION: u32 = 1;
+
+/// The process that watches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Supervisor {
+    pub pid: i32,
+    /// When it started, in clock ticks since boot, which tells it from a later process with its id.
+    pub start_time: u64,
+}
+
+impl Supervisor {
+    /// This process.
+    pub fn this() -> Self {
+        let pid = std::process::id() as i32;
+        Self { pid, start_time: processes::start_time(pid).unwrap_or(0) }
+    }
+
+    /// Whether it still runs.
+    pub fn is_alive(&self) -> bool {
+        processes::start_time(self.pid) == Some(self.start_time)
+    }
+}
+
+/// How a program ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ended {
+    Exited(i32),
+    Killed(i32),
+}
+
+/// A string of the operating system: as text where it is UTF-8, else as its bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Text {
+    Utf8(String),
+    Bytes(Vec<u8>),
+}
+
+impl From<OsString> for Text {
+    fn from(text: OsString) -> Self {
+        text.into_string().map_or_else(|text| Self::Bytes(text.into_vec()), Self::Utf8)
+    }
+}
+
+impl From<PathBuf> for Text {
+    fn from(path: PathBuf) -> Self {
+        path.into_os_string().into()
+    }
+}
+
+impl Text {
+    pub fn to_os_string(&self) -> OsString {
+        match self {
+            Self::Utf8(text) => text.into(),
+            Self::Bytes(bytes) => std::ffi::OsStr::from_bytes(bytes).into(),
+        }
+    }
+
+    pub fn to_path(&self) -> PathBuf {
+        self.to_os_string().into()
+    }
+}
+
+impl Meta {
+    /// Reads a program's description.
+    pub fn read(folder: &ProgramFolder) -> Result<Self, Error> {
+        let damaged = |_| Error::File(folder.path().join(FILE), Errno::BADMSG);
+        let mut text = String::new();
+        let mut file = File::from(folder.open_file(FILE, OFlags::RDONLY)?);
+        file.read_to_string(&mut text).map_err(|_| Error::File(folder.path().join(FILE), Errno::IO))?;
+        serde_json::from_str(&text).map_err(damaged)
+    }
+
+    /// Writes it so that a reader finds either the old description or the new one.
+    pub fn write(&self, folder: &ProgramFolder) -> Result<(), Error> {
+        const NEW: &str = "meta.json.new";
+        let text = serde_json::to_vec(self).map_err(|_| Error::File(folder.path().join(NEW), Errno::INVAL))?;
+        let mut file = File::from(folder.open_file(NEW, OFlags::CREATE | OFlags::TRUNC | OFlags::WRONLY)?);
+        let failed = |e: std::io::Error| Errno::from_io_error(&e).unwrap_or(Errno::IO);
+        file.write_all(&text).map_err(|e| Error::File(folder.path().join(NEW), failed(e)))?;
+        folder.rename(NEW, FILE)
+    }
+}

@@ -1,0 +1,37 @@
+//! How a program is protected: what the person asked for, in the engine's terms.
+
+use outlast_image::inject::option;
+use serde::{Deserialize, Serialize};
+
+/// Passed to the engine at every injection, and kept in the program's description for a resume.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Options {
+    /// Bits of [`outlast_image::inject::option`].
+    pub bits: u64,
+    /// Bits of [`outlast_image::inject::mutant`].
+    pub mutants: u64,
+    /// Commit at least this often while the program runs; 0 for never. Nanoseconds.
+    pub interval_ns: u64,
+    /// Attempts against the same fatal signal.
+    pub retries: u32,
+    /// Bytes of the store's ring before it is folded.
+    pub ring_len: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { bits: 0, mutants: 0, interval_ns: 0, retries: 3, ring_len: 2 << 20 }
+    }
+}
+
+impl Options {
+    /// Sets or clears one bit of [`outlast_image::inject::option`].
+    pub fn set(&mut self, bit: u64, on: bool) {
+        self.bits = if on { self.bits | bit } else { self.bits & !bit };
+    }
+
+    /// Whether commits are synced to the medium.
+    pub fn is_durable(&self) -> bool {
+        self.bits & option::DURABLE != 0
+    }
+}

@@ -1,0 +1,130 @@
+//! What the kernel tells about other processes, and what they hold.
+
+use crate::end::End;
+use libc::pid_t;
+use rustix::io::Errno;
+use rustix::process::{pidfd_getfd, pidfd_open, Pid, PidfdFlags, PidfdGetfdFlags};
+use std::ffi::OsString;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+/// A copy of a descriptor of another process, which we must be allowed to trace.
+pub fn descriptor_of(pid: pid_t, fd: i32) -> Result<OwnedFd, Errno> {
+    let pidfd = open(pid)?;
+    pidfd_getfd(&pidfd, fd, PidfdGetfdFlags::empty())
+}
+
+/// A descriptor that refers to the process.
+pub fn open(pid: pid_t) -> Result<OwnedFd, Errno> {
+    pidfd_open(Pid::from_raw(pid).ok_or(Errno::SRCH)?, PidfdFlags::empty())
+}
+
+/// Whether the process uses this descriptor number.
+pub fn has_descriptor(pid: pid_t, fd: i32) -> bool {
+    rustix::fs::readlink(format!("/proc/{pid}/fd/{fd}"), []).is_ok()
+}
+
+/// One more than the highest descriptor number the process may use.
+pub fn descriptor_limit(pid: pid_t) -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the kernel fills `limit`, which is ours, and changes nothing.
+    let r = unsafe { libc::prlimit(pid, libc::RLIMIT_NOFILE, std::ptr::null(), &mut limit) };
+    if r == 0 {
+        limit.rlim_cur
+    } else {
+        u64::MAX
+    }
+}
+
+/// How a process that is not a child of ours ended, where the kernel tells: to whoever may trace it while it waits for
+/// its parent, and (Linux 6.15) through its pidfd afterwards.
+pub fn end_of(pid: pid_t, pidfd: BorrowedFd<'_>) -> Option<End> {
+    waiting_status(pid).or_else(|| reaped_status(pidfd)).and_then(End::of)
+}
+
+/// The wait status of a process that ended and was not yet reaped: the last field of its stat file.
+fn waiting_status(pid: pid_t) -> Option<i32> {
+    match stat_field(pid, 3)?.as_str() {
+        "Z" => stat_field(pid, 52)?.parse().ok(),
+        _ => None,
+    }
+}
+
+/// struct pidfd_info, first version, and the request that fills it.
+#[repr(C)]
+#[derive(Default)]
+struct PidfdInfo {
+    mask: u64,
+    cgroup: u64,
+    ids: [u32; 11],
+    exit_code: i32,
+}
+
+fn reaped_status(pidfd: BorrowedFd<'_>) -> Option<i32> {
+    const EXIT: u64 = 1 << 3;
+    const LENGTH: libc::c_ulong = std::mem::size_of::<PidfdInfo>() as libc::c_ulong;
+    // _IOWR(0xff, 11, struct pidfd_info)
+    const GET_INFO: libc::c_ulong = (3 << 30) | (LENGTH << 16) | (0xff << 8) | 11;
+    let mut info = PidfdInfo { mask: EXIT, ..Default::default() };
+    // SAFETY: the request's size is that of `info`, which the kernel fills.
+    let r = unsafe { libc::ioctl(pidfd.as_raw_fd(), GET_INFO, &mut info) };
+    (r == 0 && info.mask & EXIT != 0).then_some(info.exit_code)
+}
+
+/// Children of a process, those that ended but are not reaped included.
+pub fn children_of(pid: pid_t) -> Vec<pid_t> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task"));
+    let lists = tasks
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
+    lists
+        .flat_map(|list| list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>())
+        .collect()
+}
+
+/// Whether the process has the same file open under this number as we have as `file`.
+pub fn holds(pid: pid_t, fd: i32, file: BorrowedFd<'_>) -> bool {
+    let same = |a: rustix::fs::Stat, b: rustix::fs::Stat| (a.st_dev, a.st_ino) == (b.st_dev, b.st_ino);
+    match (rustix::fs::stat(format!("/proc/{pid}/fd/{fd}")), rustix::fs::fstat(file)) {
+        (Ok(theirs), Ok(ours)) => same(theirs, ours),
+        _ => false,
+    }
+}
+
+/// Fields of a process's stat file from the third on: state, parent, …
+fn stat_field(pid: pid_t, field: usize) -> Option<String> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat[stat.rfind(')')? + 1..].split_ascii_whitespace().nth(field - 3).map(String::from)
+}
+
+/// When the process started, in clock ticks since boot.
+pub fn start_time(pid: pid_t) -> Option<u64> {
+    stat_field(pid, 22)?.parse().ok()
+}
+
+/// Whether the process is stopped by a signal.
+pub fn is_stopped(pid: pid_t) -> bool {
+    stat_field(pid, 3).as_deref() == Some("T")
+}
+
+/// The process's parent.
+pub fn parent_of(pid: pid_t) -> Option<pid_t> {
+    stat_field(pid, 4)?.parse().ok()
+}
+
+/// What a running process was executed from.
+pub struct Image {
+    pub exe: PathBuf,
+    pub argv: Vec<OsString>,
+}
+
+/// What the kernel says the process was executed from. The arguments are those that the process has now.
+pub fn image_of(pid: pid_t) -> Option<Image> {
+    let exe = std::fs::read_link(format!("/proc/{pid}/exe")).ok()?;
+    let line = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    let argv = line.strip_suffix(b"\0").unwrap_or(&line).split(|byte| *byte == 0);
+    Some(Image { exe, argv: argv.map(|arg| OsString::from_vec(arg.to_vec())).collect() })
+}

@@ -1,0 +1,193 @@
+//! System calls made on behalf of a process that is stopped before its first instruction.
+
+use crate::bootstrap::{self, Call};
+use crate::trace::{self, Fault};
+use libc::{iovec, pid_t, user_regs_struct};
+use rustix::io::Errno;
+
+/// Bytes below the stack pointer that hold the table; the kernel has mapped more than that at an exec.
+const SCRATCH: usize = 4096;
+/// Bytes of it, at its start, for what the calls point to.
+const DATA: usize = 1024;
+/// How many calls a batch holds at most.
+pub const CALLS: usize = (SCRATCH - DATA) / std::mem::size_of::<Call>() - 1;
+
+/// System calls to be made one after the other, up to the first that fails.
+#[derive(Default)]
+pub struct Batch {
+    calls: Vec<Call>,
+    data: Vec<u8>,
+    base: u64,
+}
+
+impl Batch {
+    /// Puts bytes where the calls can point to, 8-byte aligned, and returns their address in the process.
+    pub fn data(&mut self, bytes: &[u8]) -> u64 {
+        let at = self.data.len();
+        self.data.extend_from_slice(bytes);
+        self.data.resize(self.data.len().next_multiple_of(8), 0);
+        assert!(self.data.len() <= DATA, "a batch's data fits its room");
+        self.base + at as u64
+    }
+
+    pub fn call(&mut self, number: i64, args: &[u64]) -> &mut Call {
+        assert!(self.calls.len() < CALLS && args.len() <= 6, "a batch fits its room");
+        let mut call = Call { number, ..Call::default() };
+        call.args[..args.len()].copy_from_slice(args);
+        self.calls.push(call);
+        self.calls.last_mut().expect("one was pushed")
+    }
+
+    /// The content of data after the batch ran.
+    pub fn word(&self, address: u64) -> i32 {
+        let at = (address - self.base) as usize;
+        i32::from_ne_bytes(self.data[at..at + 4].try_into().expect("four bytes"))
+    }
+
+    /// The calls with their results; those after a failed one were not made.
+    pub fn calls(&self) -> &[Call] {
+        &self.calls
+    }
+}
+
+/// A stopped process whose next instructions are, for the moment, ours.
+pub struct Remote {
+    pid: pid_t,
+    /// Registers at the stop.
+    regs: user_regs_struct,
+    text: Vec<u8>,
+    scratch: u64,
+    mask: u64,
+    /// Signals that arrived meanwhile and are sent again at the end.
+    deferred: Vec<i32>,
+}
+
+/// Selector of 64-bit user code.
+const USER_CS: u64 = 0x33;
+
+/// What was found at an exec stop.
+pub enum Entered {
+    Remote(Remote),
+    /// 32-bit code: the process was let go.
+    Foreign,
+}
+
+impl Remote {
+    /// Takes over a process at an exec stop.
+    pub fn enter(pid: pid_t) -> Result<Entered, Fault> {
+        let regs = trace::registers(pid).map_err(|e| Fault::Kernel("read its registers", e))?;
+        if regs.cs != USER_CS {
+            trace::detach(pid, 0).map_err(|e| Fault::Kernel("detach", e))?;
+            return Ok(Entered::Foreign);
+        }
+        let mask = trace::signal_mask(pid).map_err(|e| Fault::Kernel("read its signal mask", e))?;
+        let scratch = (regs.rsp - 256 - SCRATCH as u64) & !63;
+        let mut text = vec![0; bootstrap::code().len()];
+        read_memory(pid, regs.rip, &mut text).map_err(|e| Fault::Kernel("read its text", e))?;
+        let mut remote = Self { pid, regs, text, scratch, mask, deferred: Vec::new() };
+        // A blocked breakpoint would have its disposition reset; everything else waits until the process is whole.
+        trace::set_signal_mask(pid, !(1 << (libc::SIGTRAP - 1))).map_err(|e| Fault::Kernel("block its signals", e))?;
+        if let Err(e) = remote.write_text(bootstrap::code()) {
+            remote.restore_text()?;
+            return Err(Fault::Kernel("write to its text", e));
+        }
+        Ok(Entered::Remote(remote))
+    }
+
+    /// Registers at the stop.
+    pub fn registers(&self) -> &user_regs_struct {
+        &self.regs
+    }
+
+    /// An empty batch whose data will lie in this process.
+    pub fn batch(&self) -> Batch {
+        Batch { base: self.scratch, ..Batch::default() }
+    }
+
+    /// Makes the calls. `Ok(Some(i))`: call i failed, its result says why, and those after it were not made.
+    pub fn run(&mut self, batch: &mut Batch) -> Result<Option<usize>, Fault> {
+        let mut image = vec![0u8; SCRATCH];
+        image[..batch.data.len()].copy_from_slice(&batch.data);
+        let end = Call { number: -1, ..Call::default() };
+        let calls: &[u8] = bytemuck::cast_slice(&batch.calls);
+        image[DATA..DATA + calls.len()].copy_from_slice(calls);
+        image[DATA + calls.len()..][..std::mem::size_of::<Call>()].copy_from_slice(bytemuck::bytes_of(&end));
+        write_memory(self.pid, self.scratch, &image).map_err(|e| Fault::Kernel("write below its stack", e))?;
+
+        let regs = user_regs_struct { rbx: self.scratch + DATA as u64, orig_rax: u64::MAX, ..self.regs };
+        trace::set_registers(self.pid, &regs).map_err(|e| Fault::Kernel("set its registers", e))?;
+        self.go_to_breakpoint()?;
+
+        read_memory(self.pid, self.scratch, &mut image).map_err(|e| Fault::Kernel("read below its stack", e))?;
+        let data = batch.data.len();
+        batch.data.copy_from_slice(&image[..data]);
+        let calls = std::mem::size_of_val(batch.calls.as_slice());
+        bytemuck::cast_slice_mut(&mut batch.calls).copy_from_slice(&image[DATA..DATA + calls]);
+        Ok(batch.calls.iter().position(|call| (-4095..0).contains(&call.result)))
+    }
+
+    /// Removes every trace of the table and lets the process go on at `rip`, untraced.
+    pub fn leave(mut self, rip: u64) -> Result<(), Fault> {
+        write_memory(self.pid, self.scratch, &[0; SCRATCH]).map_err(|e| Fault::Kernel("clear below its stack", e))?;
+        self.restore_text()?;
+        trace::set_signal_mask(self.pid, self.mask).map_err(|e| Fault::Kernel("set its signal mask", e))?;
+        let regs = user_regs_struct { rip, orig_rax: u64::MAX, ..self.regs };
+        trace::set_registers(self.pid, &regs).map_err(|e| Fault::Kernel("set its registers", e))?;
+        for signal in std::mem::take(&mut self.deferred) {
+            // SAFETY: plain system call; the process is ours and stopped, so that its number cannot be another's.
+            unsafe { libc::kill(self.pid, signal) };
+        }
+        trace::detach(self.pid, 0).map_err(|e| Fault::Kernel("detach", e))
+    }
+
+    fn go_to_breakpoint(&mut self) -> Result<(), Fault> {
+        loop {
+            trace::resume(self.pid, 0).map_err(|e| Fault::Kernel("let it run", e))?;
+            let stop = trace::wait_stop(self.pid)?;
+            match stop.signal {
+                libc::SIGTRAP if stop.event == 0 => return Ok(()),
+                // Only what cannot be blocked gets here: SIGSTOP, or a fault in the bootstrap itself.
+                libc::SIGSTOP => self.deferred.push(libc::SIGSTOP),
+                libc::SIGTRAP => (),
+                _ => return Err(Fault::Kernel("run the bootstrap", Errno::FAULT)),
+            }
+        }
+    }
+
+    fn write_text(&mut self, bytes: &[u8]) -> Result<(), Errno> {
+        for (i, word) in bytes.chunks_exact(8).enumerate() {
+            let word = u64::from_ne_bytes(word.try_into().expect("chunks of eight"));
+            trace::poke(self.pid, self.regs.rip + 8 * i as u64, word)?;
+        }
+        Ok(())
+    }
+
+    fn restore_text(&mut self) -> Result<(), Fault> {
+        let text = std::mem::take(&mut self.text);
+        self.write_text(&text).map_err(|e| Fault::Kernel("restore its text", e))
+    }
+}
+
+/// Reads memory of a process of ours.
+pub fn read_memory(pid: pid_t, address: u64, bytes: &mut [u8]) -> Result<(), Errno> {
+    let local = iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+    let remote = iovec { iov_base: address as *mut _, iov_len: bytes.len() };
+    // SAFETY: `local` describes `bytes`, which the kernel may fill; `remote` is checked by the kernel.
+    whole(unsafe { libc::process_vm_readv(pid, &local, 1, &remote, 1, 0) }, bytes.len())
+}
+
+/// Writes memory of a process of ours, where it may write itself.
+pub fn write_memory(pid: pid_t, address: u64, bytes: &[u8]) -> Result<(), Errno> {
+    let local = iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    let remote = iovec { iov_base: address as *mut _, iov_len: bytes.len() };
+    // SAFETY: the kernel only reads what `local` describes; `remote` is checked by the kernel.
+    whole(unsafe { libc::process_vm_writev(pid, &local, 1, &remote, 1, 0) }, bytes.len())
+}
+
+fn whole(done: isize, wanted: usize) -> Result<(), Errno> {
+    match done {
+        n if n == wanted as isize => Ok(()),
+        n if n < 0 => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)),
+        _ => Err(Errno::FAULT),
+    }
+}

@@ -1,0 +1,153 @@
+//! Rung 2: a new process from the anchor, with the old descriptors, connections and process id.
+
+use crate::end::End;
+use crate::log::{Entry, Kind};
+use crate::supervisor::Supervisor;
+use crate::{clock, futex, names, processes};
+use libc::pid_t;
+use outlast_image::control::{anchor_command, request, Control};
+use outlast_image::degradation::Degradation;
+use rustix::io::Errno;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
+use std::time::{Duration, Instant};
+
+/// A recovery on its way.
+#[derive(Debug)]
+pub struct Recovering {
+    pub kind: Kind,
+    pub rung: u32,
+    pub cause: String,
+    /// Monotonic nanoseconds.
+    pub died: u64,
+    pub seq: u64,
+    /// Restores done before it.
+    pub restored: u32,
+}
+
+/// How often the process id is asked for again: whoever has to reap the old process may take a moment.
+const PID_TRIES: u32 = 20;
+/// Time between two of these tries.
+const PID_PAUSE: Duration = Duration::from_millis(1);
+/// How long an anchor that lives may take to answer before it counts as dead.
+const ANCHOR_PATIENCE: Duration = Duration::from_secs(5);
+/// How often it is looked after meanwhile.
+const ANCHOR_CHECK: Duration = Duration::from_millis(5);
+
+/// What an anchor answered.
+enum Answer {
+    Born(pid_t),
+    Refused(Errno),
+    /// It is gone.
+    None,
+}
+
+impl Supervisor {
+    /// Brings the program back from its last commit; `Some` if that is not possible any more.
+    pub(crate) fn recover(&mut self, signal: i32, died: u64) -> Option<End> {
+        let control = self.generation.control();
+        let (phase, seq) = (control.phase.load(Acquire), control.last_seq.load(Acquire));
+        let restored = control.restored.load(Acquire);
+        control.t_death.store(died, Release);
+        let dead = self.pid;
+        let born = self.respawn();
+        let cause = names::signal(signal);
+        self.log.add(&Entry::new(Kind::Killed).cause(&*cause).phase(phase).seq(seq).pid(dead));
+        let Some(pid) = born else { return self.cold_resume(&cause, died) };
+        self.pid = pid;
+        self.generation.control().program_pid.store(pid, Release);
+        self.recovering = Some(Recovering { kind: Kind::Recovered, rung: 2, cause, died, seq, restored });
+        None
+    }
+
+    /// A new process from the anchor, with the old process id if that can be had.
+    fn respawn(&mut self) -> Option<pid_t> {
+        let mut wanted = if self.may_choose_pid { self.meta.pid } else { 0 };
+        for attempt in 0.. {
+            let anchor = self.generation.anchor(&self.kin)?;
+            match self.ask_to_respawn(anchor, wanted) {
+                Answer::Born(pid) => {
+                    // A stranger that ended already cannot be watched, and is found dead at once.
+                    let _ = self.kin.adopt(pid);
+                    if pid != self.meta.pid && self.generation.degrade(Degradation::PidChanged) {
+                        self.log.add(&Entry::new(Kind::Degradation).cause(Degradation::PidChanged.key()).pid(pid));
+                    }
+                    return Some(pid);
+                }
+                Answer::Refused(Errno::EXIST) if attempt < PID_TRIES && wanted != 0 => std::thread::sleep(PID_PAUSE),
+                Answer::Refused(e) if wanted != 0 => {
+                    self.may_choose_pid &= e != Errno::PERM;
+                    wanted = 0;
+                }
+                // The anchor cannot make processes (limits, memory): a fresh process may be possible.
+                Answer::Refused(_) => return None,
+                Answer::None => return self.unreported_birth(),
+            }
+        }
+        None
+    }
+
+    fn ask_to_respawn(&self, anchor: pid_t, wanted: pid_t) -> Answer {
+        let control = self.generation.control();
+        control.wanted_pid.store(wanted, Release);
+        control.anchor_done.store(0, Release);
+        control.anchor_command.store(anchor_command::RESPAWN, Release);
+        futex::wake(&control.anchor_command);
+        let asked = Instant::now();
+        while control.anchor_done.load(Acquire) == 0 {
+            futex::wait(&control.anchor_done, 0, ANCHOR_CHECK);
+            let answered = control.anchor_done.load(Acquire) != 0;
+            if !answered && (!self.kin.is_alive(anchor) || asked.elapsed() > ANCHOR_PATIENCE) {
+                return Answer::None;
+            }
+        }
+        match control.new_pid.load(Acquire) {
+            pid if pid > 0 => Answer::Born(pid),
+            error => Answer::Refused(Errno::from_raw_os_error(-error)),
+        }
+    }
+
+    /// An anchor that dies may have made a process just before, and must not have two of them run.
+    fn unreported_birth(&mut self) -> Option<pid_t> {
+        let anchor = self.generation.control().anchor_pid.load(Acquire);
+        self.kin.kill(anchor);
+        self.generation.holders().into_iter().find(|pid| *pid != anchor && self.kin.is_alive(*pid))
+    }
+
+    /// Reports a recovery once the engine has finished it.
+    pub(crate) fn on_restored(&mut self) {
+        let control = self.generation.control();
+        let restored = control.restored.load(Acquire);
+        let Some(recovering) = self.recovering.take_if(|r| r.restored != restored) else { return };
+        let resumed = match control.t_resumed.load(Acquire) {
+            t if t > recovering.died => t,
+            _ => clock::monotonic(),
+        };
+        let entry = Entry::at(clock::time_of_day(resumed), recovering.kind);
+        let took = Duration::from_nanos(resumed - recovering.died);
+        self.log.add(&entry.cause(recovering.cause).rung(recovering.rung).took(took).seq(recovering.seq).pid(self.pid));
+    }
+
+    /// Has the program make itself a new anchor.
+    pub(crate) fn ask_for_anchor(&mut self) {
+        let control: &Control = self.generation.control();
+        control.request.fetch_or(request::ANCHOR, AcqRel);
+        futex::wake(&control.request);
+        self.pass_the_gate();
+    }
+
+    /// Reports a new anchor, and watches it.
+    pub(crate) fn on_anchor_served(&mut self) {
+        let anchor = self.generation.control().anchor_pid.load(Acquire);
+        if anchor == self.anchor || anchor <= 0 {
+            return;
+        }
+        let fd = self.generation.session.inject_args().session_fd;
+        if !processes::holds(anchor, fd, self.generation.session.file()) || self.kin.adopt(anchor).is_err() {
+            return;
+        }
+        if self.anchor > 0 {
+            self.log.add(&Entry::new(Kind::AnchorRenewed).pid(anchor));
+        }
+        self.anchor = anchor;
+    }
+}

@@ -1,0 +1,96 @@
+//! The session file, mapped: control page, arguments of the injection, ring of events.
+//!
+//! The program can write all of it. A process id read from it must be proved to be one of ours before it is used.
+
+use outlast_image::control::{Control, MAGIC};
+use outlast_image::event::{Event, EVENTS};
+use outlast_image::inject::InjectArgs;
+use outlast_image::layout::session;
+use rustix::io::Errno;
+use rustix::mm::{mmap, munmap, MapFlags, ProtFlags};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+/// The part of the session that the supervisor looks at: everything before the bounce buffer.
+const MAPPED: usize = session::BOUNCE as usize;
+
+/// A mapped session file.
+pub struct Session {
+    file: OwnedFd,
+    base: NonNull<u8>,
+}
+
+// SAFETY: the mapping is shared memory that other processes change at any time anyway; all access goes through atomics
+// or copies of plain data.
+unsafe impl Send for Session {}
+// SAFETY: as above.
+unsafe impl Sync for Session {}
+
+impl Session {
+    /// Maps a session file, which must be at least [`outlast_image::layout::SESSION_LEN`] long.
+    pub fn map(file: OwnedFd) -> Result<Self, Errno> {
+        let prot = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping at an address of the kernel's choice touches no memory of ours.
+        let base = unsafe { mmap(std::ptr::null_mut(), MAPPED, prot, MapFlags::SHARED, &file, 0) }?;
+        let base = NonNull::new(base.cast()).ok_or(Errno::FAULT)?;
+        Ok(Self { file, base })
+    }
+
+    pub fn file(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+
+    pub fn control(&self) -> &Control {
+        // SAFETY: the mapping is page aligned, lives as long as `self`, and Control consists of atomics only.
+        unsafe { self.base.add(session::CONTROL as usize).cast().as_ref() }
+    }
+
+    /// Marks a fresh session as one.
+    pub fn format(&self) {
+        self.control().magic.store(MAGIC, Release);
+    }
+
+    pub fn is_formatted(&self) -> bool {
+        self.control().magic.load(Acquire) == MAGIC
+    }
+
+    /// Writes what the engine reads when it starts.
+    pub fn set_inject_args(&self, args: &InjectArgs) {
+        // SAFETY: inside the mapping and aligned; no engine runs yet that could read it at the same time.
+        unsafe { self.base.add(session::INJECT as usize).cast::<InjectArgs>().as_ptr().write_volatile(*args) }
+    }
+
+    pub fn inject_args(&self) -> InjectArgs {
+        // SAFETY: inside the mapping and aligned; every bit pattern is a valid InjectArgs.
+        unsafe { self.base.add(session::INJECT as usize).cast::<InjectArgs>().as_ptr().read_volatile() }
+    }
+
+    /// Events written since `*seen` of them had been; those overwritten meanwhile are left out.
+    pub fn events_since(&self, seen: &mut u32) -> Vec<Event> {
+        let written = self.control().events.load(Acquire);
+        let count = written.wrapping_sub(*seen).min(EVENTS as u32);
+        let first = written.wrapping_sub(count);
+        *seen = written;
+        (0..count).map(|i| self.event(first.wrapping_add(i) as usize % EVENTS)).collect()
+    }
+
+    fn event(&self, slot: usize) -> Event {
+        let at = session::EVENTS as usize + slot * std::mem::size_of::<Event>();
+        // SAFETY: slot < EVENTS, so the entry lies inside the mapping, aligned; every bit pattern is a valid Event.
+        unsafe { self.base.add(at).cast::<Event>().as_ptr().read_volatile() }
+    }
+
+    /// Whether the engine has taken a commit that a recovery could start from.
+    pub fn has_commit(&self) -> bool {
+        self.control().commits.load(Relaxed) > 0
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        // SAFETY: the mapping was made by `map` with this length, and borrows of it end with `self`.
+        let unmapped = unsafe { munmap(self.base.as_ptr().cast(), MAPPED) };
+        debug_assert!(unmapped.is_ok());
+    }
+}

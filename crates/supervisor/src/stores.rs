@@ -1,0 +1,92 @@
+//! Where a program's store lies: in its folder, or in a folder of the person's choice that outlives the machine.
+
+use crate::error::Error;
+use crate::files::{private_folder, Fault, ProgramFolder};
+use outlast_image::layout::STORE_LEN;
+use rustix::fs::{fstat, ftruncate, openat, renameat, statat, unlinkat, AtFlags, FileType, Mode, OFlags, CWD};
+use rustix::io::Errno;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+/// A folder and the name of the store in it.
+pub struct StorePlace {
+    dir: OwnedFd,
+    path: PathBuf,
+    base: String,
+}
+
+impl StorePlace {
+    /// The program's own folder.
+    pub fn beside(folder: &ProgramFolder) -> Result<Self, Error> {
+        let dir = folder.dir().try_clone_to_owned().map_err(|_| Error::Kernel("copy a descriptor", Errno::MFILE))?;
+        Ok(Self { dir, path: folder.path().into(), base: "store".into() })
+    }
+
+    /// A folder of the person's, made with mode 0700 if it is not there; the file is `NAME.store`.
+    pub fn in_folder(path: &Path, name: &str) -> Result<Self, Error> {
+        match private_folder(CWD, path) {
+            Ok(dir) => Ok(Self { dir, path: path.into(), base: format!("{name}.store") }),
+            Err(Fault::NotPrivate(what)) => Err(Error::BadStoreFolder(path.into(), what)),
+            Err(Fault::Kernel(e)) => Err(Error::File(path.into(), e)),
+        }
+    }
+
+    /// The store of a generation; number 0 is the one that counts.
+    fn file(&self, number: u32) -> String {
+        crate::generation::file_name(&self.base, number)
+    }
+
+    fn failed(&self, file: &str) -> impl FnOnce(Errno) -> Error {
+        let path = self.path.join(file);
+        move |e| Error::File(path, e)
+    }
+
+    /// Makes an empty store for a generation, in place of one that may be there.
+    pub fn create(&self, number: u32) -> Result<OwnedFd, Error> {
+        self.remove(number);
+        let file = self.file(number);
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let fd = openat(&self.dir, &*file, flags, Mode::from_raw_mode(0o600)).map_err(self.failed(&file))?;
+        ftruncate(&fd, STORE_LEN).map_err(self.failed(&file))?;
+        Ok(fd)
+    }
+
+    /// Opens the store that counts. Its content is not trusted; that it is a file of ours, of the right size, is checked.
+    pub fn open(&self) -> Result<OwnedFd, Error> {
+        let file = self.file(0);
+        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
+        let fd = openat(&self.dir, &*file, flags, Mode::empty()).map_err(self.failed(&file))?;
+        let stat = fstat(&fd).map_err(self.failed(&file))?;
+        let ours = stat.st_uid == rustix::process::geteuid().as_raw() && stat.st_mode & 0o077 == 0;
+        match FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && ours {
+            true if stat.st_size as u64 == STORE_LEN => Ok(fd),
+            true => Err(self.failed(&file)(Errno::BADMSG)),
+            false => Err(self.failed(&file)(Errno::PERM)),
+        }
+    }
+
+    /// Makes the store of a generation the one that counts.
+    pub fn promote(&self, number: u32) -> Result<(), Error> {
+        let (from, to) = (self.file(number), self.file(0));
+        renameat(&self.dir, &*from, &self.dir, &*to).map_err(self.failed(&to))
+    }
+
+    /// Removes the store of a generation; one that is not there is as good as removed.
+    pub fn remove(&self, number: u32) {
+        let _ = unlinkat(&self.dir, self.file(number), AtFlags::empty());
+    }
+
+    pub fn exists(&self) -> bool {
+        statat(&self.dir, self.file(0), AtFlags::SYMLINK_NOFOLLOW).is_ok()
+    }
+
+    /// Where the store that counts is.
+    pub fn path(&self) -> PathBuf {
+        self.path.join(self.file(0))
+    }
+
+    /// The folder, for what else has to lie beside the store.
+    pub fn dir(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.dir.as_fd()
+    }
+}

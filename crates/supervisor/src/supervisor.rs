@@ -1,0 +1,207 @@
+//! A program under watch, and the loop that watches it.
+
+use crate::end::End;
+use crate::engine::Engine;
+use crate::exec::Handover;
+use crate::files::{Lock, ProgramFolder};
+use crate::generation::Generation;
+use crate::kin::{Change, Kin};
+use crate::launch::Command;
+use crate::log::{Entry, Kind, Log};
+use crate::meta::{Ended, Meta};
+use crate::names;
+use crate::respawn::Recovering;
+use crate::signals::Signals;
+use crate::stores::StorePlace;
+use crate::verdict::{Situation, Tries, Verdict};
+use crate::{clock, reports, verdict};
+use libc::pid_t;
+use outlast_image::control::state;
+use rustix::event::{poll, PollFd, PollFlags};
+use rustix::time::Timespec;
+use std::sync::atomic::Ordering::{Acquire, Release};
+
+/// Everything the supervisor knows about its program.
+pub struct Supervisor {
+    pub(crate) folder: ProgramFolder,
+    /// Held as long as this supervisor is the one.
+    pub(crate) _lock: Lock,
+    pub(crate) stores: StorePlace,
+    pub(crate) meta: Meta,
+    pub(crate) log: Log,
+    pub(crate) command: Command,
+    pub(crate) engine: Engine,
+    pub(crate) signals: Signals,
+    pub(crate) kin: Kin,
+    pub(crate) generation: Generation,
+    /// While the program becomes another one.
+    pub(crate) handover: Handover,
+    /// Injections in a row that failed at an execve.
+    pub(crate) injection_faults: u32,
+    /// The program's process.
+    pub(crate) pid: pid_t,
+    /// The anchor that was seen last; 0 if none was.
+    pub(crate) anchor: pid_t,
+    /// Whether there ever was a commit to recover from.
+    pub(crate) committed: bool,
+    /// Whether the kernel may let the anchor choose a process id.
+    pub(crate) may_choose_pid: bool,
+    pub(crate) tries: Tries,
+    /// A respawn whose end the engine has not yet reported.
+    pub(crate) recovering: Option<Recovering>,
+}
+
+impl Supervisor {
+    /// Watches until the program has ended for good; returns how.
+    pub fn watch(&mut self) -> End {
+        loop {
+            while let Some((pid, change)) = self.kin.change() {
+                if let Some(end) = self.on_change(pid, change) {
+                    return self.finish(end);
+                }
+            }
+            while let Some(signal) = self.signals.next() {
+                self.forward(signal);
+            }
+            self.generation.bell.hear();
+            self.on_bell();
+            self.sleep();
+        }
+    }
+
+    /// Waits until something happens.
+    fn sleep(&self) {
+        let files = [self.signals.file(), self.generation.bell.file()];
+        let files: Vec<_> = files.into_iter().chain(self.kin.files()).collect();
+        let mut fds: Vec<_> = files.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
+        let timeout = self.handover.patience().map(|t| Timespec { tv_sec: 0, tv_nsec: t.subsec_nanos().into() });
+        // Whatever ends the wait, everything is looked at again.
+        let _ = poll(&mut fds, timeout.as_ref());
+    }
+
+    fn on_change(&mut self, pid: pid_t, change: Change) -> Option<End> {
+        match change {
+            Change::Ended(end) if pid == self.pid => self.on_death(end),
+            Change::Ended(_) => {
+                self.on_other_death(pid);
+                None
+            }
+            Change::Stopped(stop) if pid == self.pid && self.handover.is_tracing() => self.on_trace_stop(stop),
+            Change::Stopped(stop) if pid == self.pid => {
+                self.follow_stop(stop.signal);
+                None
+            }
+            Change::Stopped(_) | Change::Continued => None,
+        }
+    }
+
+    /// What the engine may have to say.
+    pub(crate) fn on_bell(&mut self) {
+        self.on_exec_request();
+        self.on_credential_request();
+        self.on_restored();
+        self.on_anchor_served();
+        self.drain_events();
+    }
+
+    /// Copies the engine's events to the log.
+    pub(crate) fn drain_events(&mut self) {
+        for event in self.generation.session.events_since(&mut self.generation.events_seen) {
+            if let Some(entry) = reports::entry(&event) {
+                self.log.add(&entry.pid(self.pid));
+            }
+        }
+    }
+
+    /// Climbs the ladder after a death, or returns how the program ended.
+    pub(crate) fn on_death(&mut self, end: Option<End>) -> Option<End> {
+        let died = clock::monotonic();
+        self.abandon_handover();
+        let mut now = Situation::of(self.generation.control());
+        self.committed |= now.has_commit;
+        now.has_commit = self.committed;
+        // The kernel does not tell strangers how a process ended: only what the engine said before is known.
+        let end = end.unwrap_or(match now.state {
+            state::EXITING => End::Exited(now.exit_code & 0xff),
+            _ => End::Killed(libc::SIGKILL),
+        });
+        match verdict::judge(end, &now, self.meta.options.retries, &mut self.tries) {
+            Verdict::End(end) => Some(end),
+            Verdict::GiveUp(signal) => {
+                let cause = format!("{} again and again", names::signal(signal));
+                Some(self.give_up(&cause, End::Killed(signal)))
+            }
+            Verdict::Recover(signal) => self.recover(signal, died),
+            Verdict::StartAgain(signal) => self.start_again(signal, died),
+        }
+    }
+
+    /// The top of the ladder: says so, and lets the end be the program's.
+    pub(crate) fn give_up(&mut self, cause: &str, end: End) -> End {
+        self.generation.control().state.store(state::GIVEN_UP, Release);
+        self.log.add(&Entry::new(Kind::GaveUp).cause(cause).rung(7).pid(self.pid));
+        eprintln!(
+            "outlast: {} is not recovered any more: {cause}; see `outlast log {}`",
+            self.command.name(),
+            self.folder.name()
+        );
+        end
+    }
+
+    /// A process other than the program ended: its anchor, or one that nobody waits for.
+    fn on_other_death(&mut self, pid: pid_t) {
+        let control = self.generation.control();
+        if pid == control.anchor_pid.load(Acquire) && control.state.load(Acquire) != state::SUSPENDED {
+            self.ask_for_anchor();
+        }
+    }
+
+    /// The program is gone for good: its anchors go, its memory is given back, its log stays.
+    pub(crate) fn finish(&mut self, end: End) -> End {
+        self.drain_events();
+        let name = |end| match end {
+            End::Exited(status) => (format!("exit {status}"), Ended::Exited(status)),
+            End::Killed(signal) => (names::signal(signal), Ended::Killed(signal)),
+        };
+        let (cause, ended) = name(end);
+        let control = self.generation.control();
+        self.meta.commits_before += control.commits.load(Acquire);
+        self.meta.recoveries_before += reports::recoveries(control);
+        self.meta.ended = Some(ended);
+        self.log.add(&Entry::new(Kind::Exit).cause(cause).seq(control.last_seq.load(Acquire)).pid(self.pid));
+        self.dismiss_anchors();
+        // A description that cannot be written any more leaves the old one, and the missing session tells the same.
+        let _ = self.meta.write(&self.folder);
+        self.folder.remove("session");
+        self.stores.remove(0);
+        end
+    }
+
+    /// Tells the engine's other half about a new process of the program, and watches it.
+    pub(crate) fn note_birth(&mut self) {
+        let control = self.generation.control();
+        control.program_pid.store(self.pid, Release);
+        // SAFETY: plain system call.
+        control.pgid.store(unsafe { libc::getpgid(self.pid) }, Release);
+    }
+
+    /// Ends the anchors of the generation that runs.
+    pub(crate) fn dismiss_anchors(&mut self) {
+        for pid in self.anchors(&self.generation) {
+            self.kin.kill(pid);
+        }
+    }
+
+    /// Ends the anchors of a generation.
+    pub(crate) fn dismiss(&mut self, generation: &Generation) {
+        for pid in self.anchors(generation) {
+            self.kin.kill(pid);
+        }
+    }
+
+    /// Anchors of a generation, also one whose birth nobody could report.
+    fn anchors(&self, generation: &Generation) -> Vec<pid_t> {
+        let reported = generation.control().anchor_pid.load(Acquire);
+        generation.holders().into_iter().chain([reported]).filter(|pid| *pid != self.pid).collect()
+    }
+}

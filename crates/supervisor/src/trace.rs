@@ -1,0 +1,124 @@
+//! ptrace, for the moment that an injection takes.
+
+use crate::end::End;
+use displaydoc::Display;
+use libc::{c_long, c_void, pid_t, user_regs_struct};
+use rustix::io::Errno;
+use thiserror::Error;
+
+/// Why an operation on a stopped process failed.
+#[derive(Clone, Copy, Debug, Display, Error, PartialEq, Eq)]
+pub enum Fault {
+    /// the process ended meanwhile ({0:?})
+    Gone(End),
+    /// cannot {0}: {1}
+    Kernel(&'static str, Errno),
+}
+
+/// The options every traced process gets: it stops at exec, and must not go on half injected if the supervisor dies.
+pub const OPTIONS: i32 = libc::PTRACE_O_TRACEEXEC | libc::PTRACE_O_EXITKILL;
+
+fn request(kind: libc::c_uint, pid: pid_t, addr: u64, data: u64) -> Result<c_long, Errno> {
+    // SAFETY: the callers below pass requests whose `data` is a number, or points to an object of theirs of the size
+    // that the kernel writes or reads for that request.
+    let r = unsafe { libc::ptrace(kind, pid, addr as *mut c_void, data as *mut c_void) };
+    match r {
+        -1 => Err(last_errno()),
+        r => Ok(r),
+    }
+}
+
+fn last_errno() -> Errno {
+    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
+}
+
+/// Attaches to a running process without stopping it.
+pub fn seize(pid: pid_t) -> Result<(), Errno> {
+    request(libc::PTRACE_SEIZE, pid, 0, OPTIONS as u64).map(drop)
+}
+
+/// Asks a seized process to stop; [`wait_stop`] tells when it did.
+pub fn interrupt(pid: pid_t) -> Result<(), Errno> {
+    request(libc::PTRACE_INTERRUPT, pid, 0, 0).map(drop)
+}
+
+pub fn set_options(pid: pid_t) -> Result<(), Errno> {
+    request(libc::PTRACE_SETOPTIONS, pid, 0, OPTIONS as u64).map(drop)
+}
+
+/// Lets it go on, with a signal to be delivered or 0.
+pub fn resume(pid: pid_t, signal: i32) -> Result<(), Errno> {
+    request(libc::PTRACE_CONT, pid, 0, signal as u64).map(drop)
+}
+
+/// Leaves a process in group-stop stopped, but lets it notice SIGCONT.
+pub fn listen(pid: pid_t) -> Result<(), Errno> {
+    request(libc::PTRACE_LISTEN, pid, 0, 0).map(drop)
+}
+
+/// Lets it go on untraced, with a signal to be delivered or 0.
+pub fn detach(pid: pid_t, signal: i32) -> Result<(), Errno> {
+    request(libc::PTRACE_DETACH, pid, 0, signal as u64).map(drop)
+}
+
+pub fn registers(pid: pid_t) -> Result<user_regs_struct, Errno> {
+    let mut regs = std::mem::MaybeUninit::<user_regs_struct>::zeroed();
+    request(libc::PTRACE_GETREGS, pid, 0, regs.as_mut_ptr() as u64)?;
+    // SAFETY: the structure holds integers only, so that zeroes are valid, and the kernel has filled it.
+    Ok(unsafe { regs.assume_init() })
+}
+
+pub fn set_registers(pid: pid_t, regs: &user_regs_struct) -> Result<(), Errno> {
+    request(libc::PTRACE_SETREGS, pid, 0, std::ptr::from_ref(regs) as u64).map(drop)
+}
+
+/// The signals that the stopped thread has blocked, bit n-1 for signal n.
+pub fn signal_mask(pid: pid_t) -> Result<u64, Errno> {
+    let mut mask = 0u64;
+    request(libc::PTRACE_GETSIGMASK, pid, 8, std::ptr::from_mut(&mut mask) as u64)?;
+    Ok(mask)
+}
+
+pub fn set_signal_mask(pid: pid_t, mask: u64) -> Result<(), Errno> {
+    request(libc::PTRACE_SETSIGMASK, pid, 8, std::ptr::from_ref(&mask) as u64).map(drop)
+}
+
+/// Writes 8 bytes, also where the program itself may not write (its text).
+pub fn poke(pid: pid_t, address: u64, word: u64) -> Result<(), Errno> {
+    request(libc::PTRACE_POKEDATA, pid, address, word).map(drop)
+}
+
+/// What a traced process reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stop {
+    /// The signal it stopped for.
+    pub signal: i32,
+    /// `PTRACE_EVENT_*`, 0 for a stop before a signal is delivered.
+    pub event: i32,
+}
+
+impl Stop {
+    /// From a wait status of a traced process; `None` if it ended or continued.
+    pub fn of(status: i32) -> Option<Self> {
+        libc::WIFSTOPPED(status).then(|| Self { signal: libc::WSTOPSIG(status), event: (status >> 16) & 0xff })
+    }
+}
+
+/// Waits until a traced process stops or ends.
+pub fn wait_stop(pid: pid_t) -> Result<Stop, Fault> {
+    loop {
+        let mut status = 0;
+        // SAFETY: `status` is an int of ours.
+        if unsafe { libc::waitpid(pid, &mut status, libc::__WALL) } < 0 {
+            match last_errno() {
+                Errno::INTR => continue,
+                e => return Err(Fault::Kernel("wait for the process to stop", e)),
+            }
+        }
+        match (End::of(status), Stop::of(status)) {
+            (Some(end), _) => return Err(Fault::Gone(end)),
+            (_, Some(stop)) => return Ok(stop),
+            _ => continue,
+        }
+    }
+}
