@@ -57,7 +57,7 @@ pub struct Blows {
     pub phases: Histogram,
     /// Degradations seen in the control page at any time.
     pub degradations: Vec<Degradation>,
-    /// Whether the control page ever said so.
+    /// Whether the control page ever showed a commit.
     pub protected: bool,
     /// The control page at the end, in words.
     pub last: String,
@@ -125,7 +125,6 @@ impl Hand {
     fn swing(mut self) -> Blows {
         while self.blows.landed < self.plan.blows && !self.stopped() {
             self.pause();
-            self.look();
             if self.page.is_some() {
                 self.hit();
             }
@@ -148,7 +147,16 @@ impl Hand {
     fn pause(&mut self) {
         let (low, high) = self.plan.pace;
         let micros = self.random.u64(low.as_micros() as u64..=high.as_micros() as u64);
-        thread::sleep(Duration::from_micros(micros));
+        let until = Instant::now() + Duration::from_micros(micros);
+        // Short programs come and go within a pause: looked for all the while.
+        while !self.stopped() {
+            self.look();
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            thread::sleep(left.min(Duration::from_millis(1)));
+        }
     }
 
     /// Opens the session's page if it is new, and notes degradations.
@@ -159,8 +167,7 @@ impl Hand {
         if self.page.is_none() {
             self.page = ControlPage::open(&self.session);
         }
-        let said = |page: &ControlPage| page.control().state.load(Relaxed) == state::PROTECTED;
-        self.blows.protected |= self.blows.landed > 0 || self.page.as_ref().is_some_and(said);
+        self.blows.protected |= self.page.as_ref().is_some_and(|page| page.control().commits.load(Relaxed) > 0);
         for degradation in self.page.iter().flat_map(ControlPage::degradations) {
             if !self.blows.degradations.contains(&degradation) {
                 self.blows.degradations.push(degradation);

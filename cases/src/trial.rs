@@ -93,7 +93,7 @@ impl Trial<'_> {
         diagnosis::note("phases at kills of this run", blows.phases.to_string());
         let log = EventLog::ask(launcher);
         if let Ok(log) = &log {
-            diagnosis::note("log", format!("\n    {}", log.tail(12)));
+            diagnosis::note("log", format!("\n    {}", log.telling(10)));
         }
         if lost_patience {
             report.window += 1;
@@ -118,15 +118,16 @@ impl Trial<'_> {
         if let Some(surprise) = told.find(|key| !allowed.iter().any(|d| d.key() == *key)) {
             return Err(Failure::Degradation(surprise.to_string()));
         }
-        if !blows.protected {
+        // A short program may have been gone before anybody saw its control page.
+        if !blows.protected && !log.says_protected() {
             return Err(Failure::Told("the program was never protected".into()));
         }
         if self.case.stumbles && log.recoveries() == 0 {
             return Err(Failure::Told("the program did not stumble: it proves nothing".into()));
         }
         // The last kill may have met a program that had already called exit.
-        if blows.kills > 1 && log.recoveries() == 0 {
-            return Err(Failure::Told(format!("{} kills landed, but the log has no recovery", blows.kills)));
+        if blows.kills > 1 && log.recoveries() + log.deaths() == 0 {
+            return Err(Failure::Told(format!("{} kills landed, but the log knows of none", blows.kills)));
         }
         Ok(())
     }

@@ -26,7 +26,7 @@ const fn promised_kills(profile: Profile) -> u32 {
 /// Longest time a test may take; one that works takes a fraction of it.
 const fn limit(profile: Profile) -> Duration {
     match profile {
-        Profile::Test => Duration::from_secs(180),
+        Profile::Test => Duration::from_secs(90),
         Profile::Soak => Duration::from_secs(1200),
     }
 }
