@@ -30,6 +30,10 @@ pub enum Attack {
     Everything,
     /// Everything that carries the program's name.
     Named,
+    /// A debugger attaches and detaches, between kills.
+    Debugged,
+    /// The program is stopped and continued, between kills. (Calls like epoll_wait then fail with EINTR: no case for this.)
+    Stopped,
     /// SIGKILL inside operations, without io_uring: measures the window that is left there.
     Window,
     /// Nothing: the program fails by itself, or only must not be changed by being protected.
@@ -49,6 +53,8 @@ impl Attack {
             Attack::Supervisor => "supervisor",
             Attack::Everything => "everything",
             Attack::Named => "named",
+            Attack::Debugged => "debugged",
+            Attack::Stopped => "stopped",
             Attack::Window => "window",
             Attack::Calm => "calm",
         }
@@ -96,6 +102,8 @@ impl Attack {
             Attack::Together => Plan { targets: vec![Target::ProgramAndAnchor], pace: CALM, ..plan },
             Attack::Supervisor => Plan { targets: vec![Target::Supervisor, Target::Program], pace: CALM, ..plan },
             Attack::Everything => Plan { targets: vec![Target::Everything], pace: CALM, ..plan },
+            Attack::Debugged => Plan { targets: vec![Target::Debugged, Target::Program], ..plan },
+            Attack::Stopped => Plan { targets: vec![Target::Stopped, Target::Program], pace: CALM, ..plan },
             Attack::Named => Plan { targets: vec![Target::Named], ..plan },
             Attack::Calm => Plan { blows: 0, ..plan },
         }

@@ -72,11 +72,11 @@ impl EventLog {
         self.entries.iter().filter(|e| e.event == "killed").count() as u32
     }
 
-    /// Phases in which the program was found dead by SIGKILL.
+    /// Phases in which the program was found dead by SIGKILL; before the first commit there is none to be told.
     pub fn phases(&self) -> Histogram {
         let mut histogram = Histogram::default();
-        for entry in self.entries.iter().filter(|e| e.cause == "SIGKILL" && !e.phase.is_empty()) {
-            histogram.count_name(&entry.phase);
+        for entry in self.entries.iter().filter(|e| e.event == "killed" && e.cause == "SIGKILL") {
+            histogram.count_name(if entry.phase.is_empty() { "start" } else { &entry.phase });
         }
         histogram
     }

@@ -1,5 +1,6 @@
 //! The hammer: kills at seeded random moments, start-up and recovery included.
 
+use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use rustix::process::Signal;
 
 use crate::control_page::ControlPage;
 use crate::histogram::Histogram;
+use crate::tracer;
 use crate::tree::{self, Victim};
 
 /// Whom a blow hits.
@@ -26,6 +28,10 @@ pub enum Target {
     Supervisor,
     /// Supervisor, anchor and program.
     Everything,
+    /// The program, which is not killed but visited by a debugger.
+    Debugged,
+    /// The program, which is stopped and continued.
+    Stopped,
     /// Every process of the tree that carries the program's name, as `killall -9` does.
     Named,
 }
@@ -195,6 +201,8 @@ impl Hand {
                 let anchor = strike_pid(control.anchor_pid.load(Relaxed));
                 strike_program(control) && anchor && supervisor
             }
+            Target::Debugged => self.visit(control),
+            Target::Stopped => self.stop_for_a_moment(control),
             Target::Named => strike_named(control),
         };
         if ends_supervisor && landed {
@@ -228,6 +236,30 @@ impl Hand {
             return false;
         }
         signal != Signal::KILL || victim.await_death(2_000)
+    }
+
+    /// Attaches and detaches; false if the program was gone, or refused for so long that somebody else must be attached.
+    fn visit(&self, control: &Control) -> bool {
+        let patience = Instant::now() + Duration::from_millis(500);
+        loop {
+            let Some(victim) = program(control) else { return false };
+            match tracer::visit(victim.pid) {
+                Ok(()) => return true,
+                // At an exec the supervisor is attached for a moment.
+                Err(e) if e.kind() == io::ErrorKind::PermissionDenied && Instant::now() < patience => {
+                    thread::sleep(Duration::from_millis(1));
+                }
+                Err(_) => return false,
+            }
+        }
+    }
+
+    /// Whoever is stopped may be killed by nobody meanwhile: it goes on where it was.
+    fn stop_for_a_moment(&self, control: &Control) -> bool {
+        let Some(victim) = program(control) else { return false };
+        let stopped = victim.strike(Signal::STOP);
+        thread::sleep(Duration::from_millis(2));
+        stopped && victim.strike(Signal::CONT)
     }
 
     /// A fatal signal twice at the same commit looks like a deterministic bug, for which giving up is right:

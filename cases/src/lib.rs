@@ -23,6 +23,7 @@ pub mod patience;
 pub mod room;
 pub mod setting;
 pub mod suite;
+pub mod tracer;
 pub mod tree;
 pub mod trial;
 pub mod view;

@@ -41,6 +41,8 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
     (Attack::Together, &["pipe_counter", "heap", "files", "python_script"]),
     (Attack::Supervisor, &["pipe_counter", "pipe_echo", "heap", "files"]),
     (Attack::Everything, &["file_counter", "cat_files"]),
+    (Attack::Debugged, &["pipe_counter", "pipe_echo", "heap", "tcp_poll"]),
+    (Attack::Stopped, &["pipe_counter", "socket_echo", "pipe_poll"]),
     (Attack::Named, &["pipe_counter", "python_script"]),
 ];
 
