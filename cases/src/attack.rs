@@ -9,6 +9,7 @@ use rustix::process::Signal;
 use crate::case::Case;
 use crate::hammer::{Plan, Target};
 use crate::launch::NAME;
+use crate::setting::Setting;
 
 /// How a test harms its program; the first part of the test's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +30,12 @@ pub enum Attack {
     Everything,
     /// Everything that carries the program's name.
     Named,
+    /// A debugger attaches and detaches, between kills.
+    Debugged,
+    /// The program is stopped and continued, between kills. (Calls like epoll_wait then fail with EINTR: no case for this.)
+    Stopped,
+    /// SIGKILL inside operations, without io_uring: measures the window that is left there.
+    Window,
     /// Nothing: the program fails by itself, or only must not be changed by being protected.
     Calm,
 }
@@ -46,6 +53,9 @@ impl Attack {
             Attack::Supervisor => "supervisor",
             Attack::Everything => "everything",
             Attack::Named => "named",
+            Attack::Debugged => "debugged",
+            Attack::Stopped => "stopped",
+            Attack::Window => "window",
             Attack::Calm => "calm",
         }
     }
@@ -68,18 +78,32 @@ impl Attack {
         }
     }
 
+    /// The phase in which not to strike: without io_uring a kill inside an operation may lose or repeat it, and a test
+    /// of all the rest must not be excused by that.
+    fn avoided(self, setting: Setting) -> Option<usize> {
+        (!setting.ring && self != Attack::Window).then_some(phase::OPERATION as usize)
+    }
+
     /// What the hammer shall do to `case` with `blows` blows left; `round` counts the runs of this test.
-    pub fn plan(self, case: &Case, blows: u32, round: u32) -> Plan {
-        let plan =
-            Plan { targets: vec![Target::Program], signals: vec![Signal::KILL], pace: case.pace, aim: None, blows };
+    pub fn plan(self, case: &Case, setting: Setting, blows: u32, round: u32) -> Plan {
+        let plan = Plan {
+            targets: vec![Target::Program],
+            signals: vec![Signal::KILL],
+            pace: case.pace,
+            aim: None,
+            avoid: self.avoided(setting),
+            blows,
+        };
         match self {
-            Attack::Kill => plan,
+            Attack::Kill | Attack::Window => plan,
             Attack::Aimed => Plan { aim: Some(aimed_at(round)), blows: 6, ..plan },
             Attack::Fatal => Plan { signals: FATAL.to_vec(), ..plan },
             Attack::Anchor => Plan { targets: vec![Target::Anchor, Target::Program], pace: CALM, ..plan },
             Attack::Together => Plan { targets: vec![Target::ProgramAndAnchor], pace: CALM, ..plan },
             Attack::Supervisor => Plan { targets: vec![Target::Supervisor, Target::Program], pace: CALM, ..plan },
             Attack::Everything => Plan { targets: vec![Target::Everything], pace: CALM, ..plan },
+            Attack::Debugged => Plan { targets: vec![Target::Debugged, Target::Program], ..plan },
+            Attack::Stopped => Plan { targets: vec![Target::Stopped, Target::Program], pace: CALM, ..plan },
             Attack::Named => Plan { targets: vec![Target::Named], ..plan },
             Attack::Calm => Plan { blows: 0, ..plan },
         }

@@ -60,7 +60,7 @@ pub struct Case {
 /// The hammer's pace for programs that are always busy.
 pub const TIGHT: (Duration, Duration) = (Duration::from_micros(500), Duration::from_micros(6_000));
 /// For programs that a person talks to, so that kills spread over the whole conversation.
-pub const SPREAD: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(30));
+pub const SPREAD: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(10));
 /// For programs with much memory, whose recovery alone takes longer than the tight pace.
 pub const WIDE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(120));
 

@@ -8,6 +8,7 @@ mod editors;
 mod files;
 mod gzip;
 mod heap;
+mod identity;
 mod interpreters;
 mod jumps;
 mod mapper;
@@ -45,6 +46,7 @@ pub fn all() -> impl Iterator<Item = &'static Case> {
         signals::CASES,
         null::CASES,
         security::CASES,
+        identity::CASES,
         stumble::CASES,
         crasher::CASES,
         python::CASES,

@@ -38,7 +38,7 @@ impl EventLog {
 
     fn parse(text: String) -> Outcome<EventLog> {
         let mut entries = Vec::new();
-        for line in text.lines().filter(|line| !line.trim().is_empty()) {
+        for line in text.lines() {
             let value: Value = serde_json::from_str(line).map_err(|e| {
                 Failure::Told(format!("outlast log printed a line that is no JSON object ({e}): {line}"))
             })?;
@@ -62,11 +62,21 @@ impl EventLog {
         self.entries.iter().filter(|e| ["rollback", "recovered", "resumed"].contains(&e.event.as_str())).count() as u32
     }
 
-    /// Phases in which the program was found dead by SIGKILL.
+    /// Whether the engine ever was in the program.
+    pub fn says_protected(&self) -> bool {
+        self.entries.iter().any(|e| e.event == "injected" || e.event == "recovered")
+    }
+
+    /// How often it was found dead.
+    pub fn deaths(&self) -> u32 {
+        self.entries.iter().filter(|e| e.event == "killed").count() as u32
+    }
+
+    /// Phases in which the program was found dead by SIGKILL; before the first commit there is none to be told.
     pub fn phases(&self) -> Histogram {
         let mut histogram = Histogram::default();
-        for entry in self.entries.iter().filter(|e| e.cause == "SIGKILL" && !e.phase.is_empty()) {
-            histogram.count_name(&entry.phase);
+        for entry in self.entries.iter().filter(|e| e.event == "killed" && e.cause == "SIGKILL") {
+            histogram.count_name(if entry.phase.is_empty() { "start" } else { &entry.phase });
         }
         histogram
     }
@@ -77,10 +87,13 @@ impl EventLog {
         told.map(|e| e.cause.as_str())
     }
 
-    /// The last `n` lines.
-    pub fn tail(&self, n: usize) -> String {
-        let lines: Vec<&str> = self.text.lines().collect();
-        lines[lines.len().saturating_sub(n)..].join("\n    ")
+    /// What a diagnosis shows: everything but kills and recoveries, of which only the last `n` lines are kept.
+    pub fn telling(&self, n: usize) -> String {
+        let skipped = self.entries.len().saturating_sub(n);
+        let is_routine = |e: &Entry| ["killed", "recovered", "rollback"].contains(&e.event.as_str());
+        let told = self.entries.iter().zip(self.text.lines()).enumerate();
+        let kept = told.filter(|(i, (entry, _))| *i >= skipped || !is_routine(entry)).map(|(_, (_, line))| line);
+        kept.collect::<Vec<_>>().join("\n    ")
     }
 }
 

@@ -1,5 +1,6 @@
 //! The hammer: kills at seeded random moments, start-up and recovery included.
 
+use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::Arc;
@@ -8,10 +9,12 @@ use std::time::{Duration, Instant};
 
 use outlast_image::control::{state, Control};
 use outlast_image::degradation::Degradation;
+use outlast_image::event::phase;
 use rustix::process::Signal;
 
 use crate::control_page::ControlPage;
 use crate::histogram::Histogram;
+use crate::tracer;
 use crate::tree::{self, Victim};
 
 /// Whom a blow hits.
@@ -25,6 +28,10 @@ pub enum Target {
     Supervisor,
     /// Supervisor, anchor and program.
     Everything,
+    /// The program, which is not killed but visited by a debugger.
+    Debugged,
+    /// The program, which is stopped and continued.
+    Stopped,
     /// Every process of the tree that carries the program's name, as `killall -9` does.
     Named,
 }
@@ -39,6 +46,8 @@ pub struct Plan {
     pub pace: (Duration, Duration),
     /// Phase to wait for before a blow; any if none.
     pub aim: Option<usize>,
+    /// Phase to let pass before a blow, as far as can be seen from outside.
+    pub avoid: Option<usize>,
     /// Blows after which the program is left alone.
     pub blows: u32,
 }
@@ -54,7 +63,7 @@ pub struct Blows {
     pub phases: Histogram,
     /// Degradations seen in the control page at any time.
     pub degradations: Vec<Degradation>,
-    /// Whether the control page ever said so.
+    /// Whether the control page ever showed a commit.
     pub protected: bool,
     /// The control page at the end, in words.
     pub last: String,
@@ -65,6 +74,8 @@ pub struct Blows {
 pub struct Swing {
     stop: AtomicBool,
     pub landed: AtomicU32,
+    /// Kills inside an operation, as far as can be seen from outside.
+    pub in_operation: AtomicU32,
     /// A blow took the supervisor, and nobody has taken its place yet.
     pub reviving: AtomicBool,
 }
@@ -120,7 +131,6 @@ impl Hand {
     fn swing(mut self) -> Blows {
         while self.blows.landed < self.plan.blows && !self.stopped() {
             self.pause();
-            self.look();
             if self.page.is_some() {
                 self.hit();
             }
@@ -143,7 +153,16 @@ impl Hand {
     fn pause(&mut self) {
         let (low, high) = self.plan.pace;
         let micros = self.random.u64(low.as_micros() as u64..=high.as_micros() as u64);
-        thread::sleep(Duration::from_micros(micros));
+        let until = Instant::now() + Duration::from_micros(micros);
+        // Short programs come and go within a pause: looked for all the while.
+        while !self.stopped() {
+            self.look();
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            thread::sleep(left.min(Duration::from_millis(1)));
+        }
     }
 
     /// Opens the session's page if it is new, and notes degradations.
@@ -154,8 +173,7 @@ impl Hand {
         if self.page.is_none() {
             self.page = ControlPage::open(&self.session);
         }
-        let said = |page: &ControlPage| page.control().state.load(Relaxed) == state::PROTECTED;
-        self.blows.protected |= self.blows.landed > 0 || self.page.as_ref().is_some_and(said);
+        self.blows.protected |= self.page.as_ref().is_some_and(|page| page.control().commits.load(Relaxed) > 0);
         for degradation in self.page.iter().flat_map(ControlPage::degradations) {
             if !self.blows.degradations.contains(&degradation) {
                 self.blows.degradations.push(degradation);
@@ -183,6 +201,8 @@ impl Hand {
                 let anchor = strike_pid(control.anchor_pid.load(Relaxed));
                 strike_program(control) && anchor && supervisor
             }
+            Target::Debugged => self.visit(control),
+            Target::Stopped => self.stop_for_a_moment(control),
             Target::Named => strike_named(control),
         };
         if ends_supervisor && landed {
@@ -196,6 +216,7 @@ impl Hand {
         if let (true, Target::Program, Signal::KILL, Some(page)) = (landed, target, signal, &self.page) {
             self.blows.kills += 1;
             self.blows.phases.count(page.phase());
+            self.swing.in_operation.store(self.blows.phases.of(phase::OPERATION), Relaxed);
         }
     }
 
@@ -206,20 +227,39 @@ impl Hand {
         if signal != Signal::KILL && !self.await_commit(control) {
             return false;
         }
-        if let Some(wanted) = self.plan.aim {
-            // Bounded: the phase may be rare in this program, and the victim may end.
-            let patience = Instant::now() + Duration::from_millis(20);
-            while page.phase() != wanted {
-                if Instant::now() > patience {
-                    return false;
-                }
-                std::hint::spin_loop();
-            }
+        if !spin_until(|| self.plan.aim.is_none_or(|wanted| page.phase() == wanted))
+            || !spin_until(|| self.plan.avoid != Some(page.phase()))
+        {
+            return false;
         }
         if !victim.strike(signal) {
             return false;
         }
         signal != Signal::KILL || victim.await_death(2_000)
+    }
+
+    /// Attaches and detaches; false if the program was gone, or refused for so long that somebody else must be attached.
+    fn visit(&self, control: &Control) -> bool {
+        let patience = Instant::now() + Duration::from_millis(500);
+        loop {
+            let Some(victim) = program(control) else { return false };
+            match tracer::visit(victim.pid) {
+                Ok(()) => return true,
+                // At an exec the supervisor is attached for a moment.
+                Err(e) if e.kind() == io::ErrorKind::PermissionDenied && Instant::now() < patience => {
+                    thread::sleep(Duration::from_millis(1));
+                }
+                Err(_) => return false,
+            }
+        }
+    }
+
+    /// Whoever is stopped may be killed by nobody meanwhile: it goes on where it was.
+    fn stop_for_a_moment(&self, control: &Control) -> bool {
+        let Some(victim) = program(control) else { return false };
+        let stopped = victim.strike(Signal::STOP);
+        thread::sleep(Duration::from_millis(2));
+        stopped && victim.strike(Signal::CONT)
     }
 
     /// A fatal signal twice at the same commit looks like a deterministic bug, for which giving up is right:
@@ -235,6 +275,18 @@ impl Hand {
         }
         control.state.load(Relaxed) == state::PROTECTED
     }
+}
+
+/// Bounded: a phase may be rare in the program, and the program may end.
+fn spin_until(condition: impl Fn() -> bool) -> bool {
+    let patience = Instant::now() + Duration::from_millis(20);
+    while !condition() {
+        if Instant::now() > patience {
+            return false;
+        }
+        std::hint::spin_loop();
+    }
+    true
 }
 
 /// The program, or the process that is just being restored as the program.

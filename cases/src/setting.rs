@@ -43,6 +43,8 @@ impl Setting {
     /// The plainest: everything the kernel offers, as root.
     pub const PLAIN: Setting = Setting::new(Tracker::Async, true, User::Root);
 
+    pub const PLAIN_WITHOUT_RING: Setting = Setting::new(Tracker::Async, false, User::Root);
+
     /// Every combination that makes sense: a Docker-like filter forbids userfaultfd and io_uring.
     pub fn all() -> Vec<Setting> {
         let mut all = Vec::new();

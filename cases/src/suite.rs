@@ -41,8 +41,14 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
     (Attack::Together, &["pipe_counter", "heap", "files", "python_script"]),
     (Attack::Supervisor, &["pipe_counter", "pipe_echo", "heap", "files"]),
     (Attack::Everything, &["file_counter", "cat_files"]),
+    (Attack::Debugged, &["pipe_counter", "pipe_echo", "heap", "tcp_poll"]),
+    (Attack::Stopped, &["pipe_counter", "socket_echo", "pipe_poll"]),
     (Attack::Named, &["pipe_counter", "python_script"]),
 ];
+
+/// Cases that measure the window of a system without io_uring: each call is numbered, or its bytes are.
+const WINDOW: &[&str] =
+    &["pipe_counter", "pipe_read", "socket_send", "socket_recv", "file_counter", "terminal_counter"];
 
 /// One test of the suite.
 pub struct Test {
@@ -60,7 +66,8 @@ impl Test {
     /// Whether `profile` runs it.
     pub fn is_in(&self, profile: Profile) -> bool {
         let telling = TELLING.contains(&self.case.name) && self.attack == Attack::Kill;
-        profile == Profile::Soak || self.setting == Setting::PLAIN || telling
+        let window = self.attack == Attack::Window && self.setting == Setting::PLAIN_WITHOUT_RING;
+        profile == Profile::Soak || self.setting == Setting::PLAIN || telling || window
     }
 
     /// Blows that must land in it.
@@ -94,6 +101,9 @@ pub fn all() -> Vec<Test> {
         for setting in Setting::all().into_iter().filter(|s| s.user == User::Root || !case.root_only) {
             let attack = if SELF_HARMING.contains(&case.name) { Attack::Calm } else { Attack::Kill };
             tests.push(Test { attack, case, setting });
+            if !setting.ring && WINDOW.contains(&case.name) {
+                tests.push(Test { attack: Attack::Window, case, setting });
+            }
             let more = OTHERWISE.iter().filter(|(_, names)| names.contains(&case.name));
             tests.extend(more.map(|(attack, _)| Test { attack: *attack, case, setting }));
         }
@@ -122,7 +132,8 @@ mod tests {
     #[test]
     fn every_name_in_the_tables_is_a_case() {
         let known: HashSet<&str> = cases::all().map(|case| case.name).collect();
-        let tables = OTHERWISE.iter().flat_map(|(_, names)| names.iter()).chain(TELLING).chain(SELF_HARMING);
+        let tables =
+            OTHERWISE.iter().flat_map(|(_, names)| names.iter()).chain(TELLING).chain(WINDOW).chain(SELF_HARMING);
         let unknown: Vec<_> = tables.filter(|name| !known.contains(**name)).collect();
         assert_eq!(unknown, Vec::<&&str>::new());
     }

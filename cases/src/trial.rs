@@ -15,6 +15,7 @@ use crate::failure::{Failure, Outcome};
 use crate::hammer::{Blows, Hammer, Revive, Swing};
 use crate::histogram::Histogram;
 use crate::launch::{Harness, Launcher, Tools, NAME};
+use crate::patience::Patience;
 use crate::room::Room;
 use crate::setting::Setting;
 use crate::tree;
@@ -78,19 +79,25 @@ impl Trial<'_> {
 
     /// One run under the hammer; returns the blows that landed.
     fn harmed(&self, launcher: &Launcher, unharmed: &View, seed: u64, report: &mut Report) -> Outcome<u32> {
-        let plan = self.attack.plan(self.case, self.blows.saturating_sub(report.landed), report.runs);
+        let plan = self.attack.plan(self.case, self.setting, self.blows.saturating_sub(report.landed), report.runs);
         let session = launcher.room.session(NAME);
         let hammer = Hammer::start(plan, session, revival(self.attack, launcher), seed);
         let swing = hammer.counters();
         let harness = Harness::Outlast { mutant: self.mutant.clone() };
+        let patience = (!self.setting.ring).then(|| Patience::start(swing.clone()));
         let view = self.view(launcher, &harness, seed, Some(unharmed), &swing);
+        let lost_patience = patience.is_some_and(Patience::end);
         let landed = swing.landed.load(Relaxed);
         let blows = hammer.stop();
         diagnosis::note("control page", &blows.last);
         diagnosis::note("phases at kills of this run", blows.phases.to_string());
         let log = EventLog::ask(launcher);
         if let Ok(log) = &log {
-            diagnosis::note("log", format!("\n    {}", log.tail(12)));
+            diagnosis::note("log", format!("\n    {}", log.telling(10)));
+        }
+        if lost_patience {
+            report.window += 1;
+            return Ok(landed);
         }
         self.judge(&view?, unharmed, &blows, &log?, report)?;
         Ok(landed)
@@ -111,15 +118,16 @@ impl Trial<'_> {
         if let Some(surprise) = told.find(|key| !allowed.iter().any(|d| d.key() == *key)) {
             return Err(Failure::Degradation(surprise.to_string()));
         }
-        if !blows.protected {
+        // A short program may have been gone before anybody saw its control page.
+        if !blows.protected && !log.says_protected() {
             return Err(Failure::Told("the program was never protected".into()));
         }
         if self.case.stumbles && log.recoveries() == 0 {
             return Err(Failure::Told("the program did not stumble: it proves nothing".into()));
         }
         // The last kill may have met a program that had already called exit.
-        if blows.kills > 1 && log.recoveries() == 0 {
-            return Err(Failure::Told(format!("{} kills landed, but the log has no recovery", blows.kills)));
+        if blows.kills > 1 && log.recoveries() + log.deaths() == 0 {
+            return Err(Failure::Told(format!("{} kills landed, but the log knows of none", blows.kills)));
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 mod runner;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use outlast_cases::isolation::{seed_of, Order};
@@ -26,6 +27,9 @@ const HUNTERS: &[(&str, &[&str])] = &[
 /// Blows in each hunting test: some mutants do harm only now and then.
 const BLOWS: u32 = 300;
 
+/// A mutant may hang its program: that is noticing too, but it should not take long.
+const LIMIT: Duration = Duration::from_secs(90);
+
 fn main() {
     let arguments = Arguments::from_args();
     let run = Arc::new(Run::from_environment());
@@ -39,7 +43,7 @@ fn hunt(mutant: &'static str, run: Arc<Run>) -> impl FnOnce() -> Result<(), Fail
         for hunter in hunters.ok_or("no test is named to notice this mutant")? {
             let name = format!("{hunter}::async::ring::root");
             let order =
-                |mutant| Order { name: &name, seed: seed_of(run.seed, &name), blows: BLOWS, limit: run.limit, mutant };
+                |mutant| Order { name: &name, seed: seed_of(run.seed, &name), blows: BLOWS, limit: LIMIT, mutant };
             if let Err(failure) = run.workshop.run(&order(Some(mutant))) {
                 // A test that fails without the mutant as well has noticed nothing.
                 run.workshop.run(&order(None)).map_err(|e| format!("{name} fails without the mutant too: {e}"))?;

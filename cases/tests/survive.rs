@@ -4,6 +4,7 @@
 
 mod runner;
 
+use std::env;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -22,27 +23,44 @@ const fn promised_kills(profile: Profile) -> u32 {
     }
 }
 
+/// Longest time a test may take; one that works takes a fraction of it.
+const fn limit(profile: Profile) -> Duration {
+    match profile {
+        Profile::Test => Duration::from_secs(90),
+        Profile::Soak => Duration::from_secs(1200),
+    }
+}
+
+fn profile() -> Profile {
+    match env::var("OUTLAST_PROFILE").as_deref() {
+        Ok("soak") => Profile::Soak,
+        Ok("test") | Err(_) => Profile::Test,
+        Ok(other) => runner::refuse(&format!("OUTLAST_PROFILE is {other}: it must be test or soak")),
+    }
+}
+
 /// What all tests did together. Every test holds one; the last one sees when it is alone.
 type Sum = Arc<Mutex<Report>>;
 
 fn main() {
     let arguments = Arguments::from_args();
     let run = Arc::new(Run::from_environment());
+    let profile = profile();
     let sum = Sum::default();
-    let tests: Vec<Test> = suite::all().into_iter().filter(|test| test.is_in(run.profile)).collect();
+    let tests: Vec<Test> = suite::all().into_iter().filter(|test| test.is_in(profile)).collect();
     if !arguments.list {
-        println!("OUTLAST_SEED={} ({:?} profile)", run.seed, run.profile);
+        println!("OUTLAST_SEED={} ({:?} profile)", run.seed, profile);
         tell_skipped(&tests);
     }
-    let mut trials: Vec<Trial> = tests.into_iter().map(|test| trial(test, run.clone(), sum.clone())).collect();
+    let mut trials: Vec<Trial> = tests.into_iter().map(|test| trial(test, profile, run.clone(), sum.clone())).collect();
     trials.push(Trial::test("kills", {
         let whole = arguments.filter.is_none() && arguments.skip.is_empty();
-        move || judge_sum(sum, run.profile, whole)
+        move || judge_sum(sum, profile, whole)
     }));
     libtest_mimic::run(&arguments, trials).exit();
 }
 
-fn trial(test: Test, run: Arc<Run>, sum: Sum) -> Trial {
+fn trial(test: Test, profile: Profile, run: Arc<Run>, sum: Sum) -> Trial {
     let skipped = test.obstacle().is_some();
     let name = test.name();
     let runner = move || {
@@ -50,8 +68,8 @@ fn trial(test: Test, run: Arc<Run>, sum: Sum) -> Trial {
         let order = Order {
             name: &name,
             seed: seed_of(run.seed, &name),
-            blows: test.blows(run.profile),
-            limit: run.limit,
+            blows: test.blows(profile),
+            limit: limit(profile),
             mutant: None,
         };
         let result = run.workshop.run(&order);

@@ -58,9 +58,13 @@ fn write_session(name: &str, mistake: &str) -> io::Result<()> {
     let put = |at: usize, bytes: &[u8]| file.write_all_at(bytes, at as u64);
     if mistake != "unprotected" {
         put(mem::offset_of!(Control, state), &state::PROTECTED.to_le_bytes())?;
+        put(mem::offset_of!(Control, commits), &1u64.to_le_bytes())?;
     }
     if mistake == "degraded" {
         put(mem::offset_of!(Control, degradations), &Degradation::StoreFull.bit().to_le_bytes())?;
     }
-    put(mem::offset_of!(Control, magic), &MAGIC.to_le_bytes())
+    put(mem::offset_of!(Control, magic), &MAGIC.to_le_bytes())?;
+    // Time to be seen.
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    Ok(())
 }

@@ -1,6 +1,8 @@
 //! /usr/bin/python3: a script, the interactive interpreter, half a gigabyte of memory; and the `python3` that `PATH` finds,
 //! which may be a chain of wrappers.
 
+use outlast_image::degradation::Degradation;
+
 use crate::case::{Case, Program, SPREAD, WIDE};
 use crate::drive::{Drive, Input, Script, Step};
 use crate::launch::program;
@@ -34,7 +36,8 @@ pub const CASES: &[Case] = &[
         },
         |_| Drive::Pipes(Input::none()),
     )
-    .needs(&[PYTHON]),
+    .needs(&[PYTHON])
+    .may_report(&[Degradation::Children]),
 ];
 
 /// Each line is typed when the answer to the one before is there.
@@ -53,6 +56,10 @@ fn conversation() -> Script {
         steps.push(Step::wait(&format!("\nnow {i} ")));
     }
     steps.extend([
+        Step::line("print('turning'); exec('while True: pass')"),
+        Step::wait("\nturning"),
+        Step::key("\x03"),
+        Step::wait("KeyboardInterrupt"),
         Step::line("1/0"),
         Step::wait("ZeroDivisionError"),
         Step::line("sum(map(len, seen.values())), total"),

@@ -1,38 +1,29 @@
-//! What both test binaries need: where the executables are, the seed, the profile.
+//! What both test binaries need: where the executables are, and the seed.
 
 use std::env;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use outlast_cases::isolation::Workshop;
-use outlast_cases::suite::Profile;
 
 /// Choices made by the environment.
 pub struct Run {
     pub workshop: Workshop,
-    pub profile: Profile,
     pub seed: u64,
-    pub limit: Duration,
 }
 
 impl Run {
-    /// Reads `OUTLAST_BIN`, `OUTLAST_SEED` and `OUTLAST_PROFILE`; ends the process with a message if they make no sense.
+    /// Reads `OUTLAST_BIN` and `OUTLAST_SEED`; ends the process with a message if they make no sense.
     pub fn from_environment() -> Run {
         let one_case = Path::new(env!("CARGO_BIN_EXE_one_case"));
         let confine = Path::new(env!("CARGO_BIN_EXE_confine"));
         let workshop =
             Workshop::new(&outlast(), confine, one_case).unwrap_or_else(|failure| refuse(&failure.to_string()));
-        let profile = match env::var("OUTLAST_PROFILE").as_deref() {
-            Ok("soak") => Profile::Soak,
-            Ok("test") | Err(_) => Profile::Test,
-            Ok(other) => refuse(&format!("OUTLAST_PROFILE is {other}: it must be test or soak")),
-        };
         let seed = match env::var("OUTLAST_SEED") {
             Ok(text) => text.parse().unwrap_or_else(|_| refuse(&format!("OUTLAST_SEED is no number: {text}"))),
             Err(_) => SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(1, |t| t.as_secs()),
         };
-        let limit = Duration::from_secs(if profile == Profile::Soak { 1200 } else { 180 });
-        Run { workshop, profile, seed, limit }
+        Run { workshop, seed }
     }
 }
 
@@ -46,7 +37,8 @@ fn outlast() -> PathBuf {
     env::var_os("OUTLAST_BIN").map_or(built, PathBuf::from)
 }
 
-fn refuse(why: &str) -> ! {
+/// A mistake on the command line or in the environment.
+pub fn refuse(why: &str) -> ! {
     eprintln!("{why}");
     std::process::exit(2);
 }

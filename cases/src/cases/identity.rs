@@ -1,0 +1,21 @@
+//! Who the program is must not change, and time must not run backwards.
+
+use crate::case::{Case, Program};
+use crate::drive::{Drive, Input, Script};
+use crate::launch::program;
+
+pub const CASES: &[Case] = &[
+    Case::new("identity", |_| Ok(Program::new(&[&program("identity"), "1500"])), |_| Drive::Pipes(Input::none())),
+    Case::new(
+        "identity_terminal",
+        |_| Ok(Program::new(&[&program("identity"), "800"])),
+        |_| Drive::Terminal(Script::new(Vec::new()).exactly()),
+    ),
+    Case::new(
+        "identity_limits",
+        |_| Ok(Program::new(&[&program("identity"), "1500", "limits"])),
+        |_| Drive::Pipes(Input::none()),
+    ),
+    Case::new("procfs", |_| Ok(Program::new(&[&program("procfs"), "300"])), |_| Drive::Pipes(Input::none())),
+    Case::new("sleeper", |_| Ok(Program::new(&[&program("sleeper"), "60"])), |_| Drive::Pipes(Input::none())),
+];
