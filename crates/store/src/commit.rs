@@ -33,8 +33,13 @@ impl<R: Region> Store<'_, R> {
         if !self.transaction.open {
             let (cursor, ring) = (self.ring_start() + HEADER, self.superblock.areas.ring);
             let full = (cursor > ring.off + ring.len).then_some(StoreError::NoRoom(Area::Ring));
-            self.transaction =
-                Transaction { open: true, cursor, failed: self.refusal().or(full), in_ring: 0, direct: (0, 0) };
+            self.transaction = Transaction {
+                open: true,
+                cursor,
+                failed: self.refusal().or(self.head_unsure.map(StoreError::from)).or(full),
+                in_ring: 0,
+                direct: (0, 0),
+            };
         }
     }
 

@@ -178,7 +178,8 @@ impl<'s, R: Region> Store<'s, R> {
     /// Forgets the open transaction, if any: the state is the last published one again.
     ///
     /// # Errors
-    /// `Damaged` if that cannot be read back.
+    /// `Damaged` if that cannot be read back. `Sync` if a durable store cannot make sure of it: after a power loss the
+    /// transaction may turn out to be committed.
     pub fn abort(&mut self) -> Result<(), StoreError> {
         if !self.transaction.open || self.read_only {
             self.transaction.open = false;
@@ -199,13 +200,15 @@ impl<'s, R: Region> Store<'s, R> {
             }
         }
         if start + HEADER <= areas.ring.off + areas.ring.len {
-            // A header that a failed sync may have left must not count.
+            // The header that a failed commit may have left must not count.
             self.region.write(start, &[0; HEADER as usize]);
         }
+        let durable = self.superblock.params.durable;
+        let synced = if durable { self.region.sync_pages_of(start, HEADER) } else { Ok(()) };
         let rebuilt = self.load_base(self.head).is_ok() && self.replay(seq).is_ok() && self.seq == seq;
         self.chunks.list_free();
         self.damaged |= !rebuilt || self.ring_used != used;
         (self.seq, self.group_seq, self.ring_used, self.touched) = (seq, group_seq, used, 0);
-        self.refusal().map_or(Ok(()), Err)
+        self.refusal().map_or(Ok(synced?), Err)
     }
 }

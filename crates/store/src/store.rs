@@ -8,7 +8,7 @@ use crate::head::Head;
 use crate::index::{is_set, page_of, ChunkIndex};
 use crate::journal::Journal;
 use crate::objects::ObjectIndex;
-use crate::region::Region;
+use crate::region::{Region, SyncError};
 use crate::scratch::Scratch;
 use crate::superblock::{Params, Parent, Superblock};
 
@@ -37,6 +37,8 @@ pub struct Store<'s, R: Region> {
     pub(crate) read_only: bool,
     /// What was written reads back differently.
     pub(crate) damaged: bool,
+    /// Why nobody knows which head is on the medium.
+    pub(crate) head_unsure: Option<SyncError>,
     pub(crate) folds: u64,
     #[cfg(test)]
     pub(crate) mutant: crate::tests::mutant::Mutant,
@@ -123,6 +125,7 @@ impl<'s, R: Region> Store<'s, R> {
             touched: 0,
             read_only: false,
             damaged: false,
+            head_unsure: None,
             folds: 0,
             #[cfg(test)]
             mutant: crate::tests::mutant::current(),
