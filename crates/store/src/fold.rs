@@ -12,6 +12,7 @@ use crate::record::Entry;
 use crate::region::Region;
 use crate::ring::Entries;
 use crate::store::Store;
+use crate::word::seal;
 
 const LINE: u64 = 64;
 
@@ -39,7 +40,7 @@ impl<R: Region> Store<'_, R> {
             return Err(error);
         }
         let durable = self.superblock.params.durable;
-        self.region.publish(FOLDING, self.head.epoch);
+        self.region.publish(FOLDING, seal(self.head.epoch));
         if durable {
             self.region.sync_pages_of(FOLDING, 8)?;
         }

@@ -11,6 +11,7 @@ use crate::objects::ObjectIndex;
 use crate::region::{Region, SyncError};
 use crate::scratch::Scratch;
 use crate::superblock::{Params, Parent, Superblock};
+use crate::word::seal;
 
 /// A store, open for use by one thread at a time.
 ///
@@ -89,7 +90,8 @@ impl<'s, R: Region> Store<'s, R> {
         region.barrier();
         let mut store = Store::assemble(region, superblock, cpu, head, scratch);
         head.write(&mut store.region, cpu, store.seed);
-        store.region.publish(COMMITTED, params.base_seq);
+        store.region.publish(COMMITTED, seal(params.base_seq));
+        store.region.publish(JOURNAL_RUN, seal(0));
         if params.durable {
             store.region.sync(0, len)?;
         }
