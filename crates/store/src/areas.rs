@@ -14,6 +14,7 @@ pub const SUPERBLOCK: u64 = 0;
 /// Offsets of the two head slots: a page each, so that damage to one spares the other.
 pub const HEADS: [u64; 2] = [PAGE, 2 * PAGE];
 /// Offset of the word that publishes a commit: the sequence number of the last one. Alone in its cache line.
+/// This and the next two words are sealed: see [`crate::word`].
 pub const COMMITTED: u64 = 3 * PAGE;
 /// Offset of the word that says which epoch is being folded away.
 pub const FOLDING: u64 = 3 * PAGE + 64;

@@ -6,6 +6,7 @@ use crate::index::{is_set, page_of, set, TOUCHED};
 use crate::record::{is_page, kind, Header, Tag, HEADER, RECORD_MAGIC, TAG};
 use crate::region::Region;
 use crate::store::Store;
+use crate::word::seal;
 use bytemuck::{bytes_of, Zeroable};
 
 /// In a durable store, as many absent pages of one transaction go into the ring before the rest are written to their
@@ -33,8 +34,13 @@ impl<R: Region> Store<'_, R> {
         if !self.transaction.open {
             let (cursor, ring) = (self.ring_start() + HEADER, self.superblock.areas.ring);
             let full = (cursor > ring.off + ring.len).then_some(StoreError::NoRoom(Area::Ring));
-            self.transaction =
-                Transaction { open: true, cursor, failed: self.refusal().or(full), in_ring: 0, direct: (0, 0) };
+            self.transaction = Transaction {
+                open: true,
+                cursor,
+                failed: self.refusal().or(self.head_unsure.map(StoreError::from)).or(full),
+                in_ring: 0,
+                direct: (0, 0),
+            };
         }
     }
 
@@ -120,7 +126,7 @@ impl<R: Region> Store<'_, R> {
         if durable {
             self.sync_or_fail(start, HEADER + len)?;
         }
-        self.region.publish(COMMITTED, header.seq);
+        self.region.publish(COMMITTED, seal(header.seq));
         self.seq = header.seq;
         self.ring_used = (self.ring_used + HEADER + len).next_multiple_of(HEADER);
         self.journal.used = 0;

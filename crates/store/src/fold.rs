@@ -12,6 +12,7 @@ use crate::record::Entry;
 use crate::region::Region;
 use crate::ring::Entries;
 use crate::store::Store;
+use crate::word::seal;
 
 const LINE: u64 = 64;
 
@@ -29,7 +30,8 @@ impl<R: Region> Store<'_, R> {
     /// Folds all published commits into the base. Afterwards every absent page's frame reads as zero.
     ///
     /// # Errors
-    /// `InTransaction`, `ReadOnly`, `Damaged`; `Sync`, after which it may be tried again. The published state is intact.
+    /// `InTransaction`, `ReadOnly`, `Damaged`; `Sync`, after which it may be tried again; commits are
+    /// refused until it succeeds, if the new head may be on the medium. The published state is intact.
     pub fn fold(&mut self) -> Result<(), StoreError> {
         if self.transaction.open {
             return Err(StoreError::InTransaction);
@@ -38,7 +40,7 @@ impl<R: Region> Store<'_, R> {
             return Err(error);
         }
         let durable = self.superblock.params.durable;
-        self.region.publish(FOLDING, self.head.epoch);
+        self.region.publish(FOLDING, seal(self.head.epoch));
         if durable {
             self.region.sync_pages_of(FOLDING, 8)?;
         }
@@ -56,7 +58,9 @@ impl<R: Region> Store<'_, R> {
         head.write(&mut self.region, self.cpu, self.seed);
         self.region.barrier();
         if durable {
-            self.region.sync(HEADS[head.slot()], PAGE)?;
+            // Which head is in force after a power loss is unknown until this succeeds.
+            self.head_unsure = self.region.sync(HEADS[head.slot()], PAGE).err();
+            self.head_unsure.map_or(Ok(()), Err)?;
         }
         self.begin_epoch(head);
         Ok(())

@@ -7,6 +7,7 @@ use crate::crc::crc32c;
 use crate::error::{Area, StoreError};
 use crate::region::Region;
 use crate::store::Store;
+use crate::word::{seal, unseal};
 use bytemuck::{bytes_of, bytes_of_mut, Pod, Zeroable};
 
 /// Bytes of an entry at most; longer before-images are several entries.
@@ -84,20 +85,24 @@ impl<R: Region> Store<'_, R> {
         if let Some(error) = self.refusal() {
             return Err(error);
         }
-        self.region.publish(JOURNAL_RUN, self.journal.run + 1);
+        let run = self.journal.run + 1;
+        self.region.publish(JOURNAL_RUN, seal(run));
         if self.superblock.params.durable {
             self.region.sync_pages_of(JOURNAL_RUN, 8)?;
         }
-        self.journal = Journal { used: 0, run: self.journal.run + 1 };
+        self.journal = Journal { used: 0, run };
         Ok(())
     }
 
-    /// Finds out where the journal of the current state ends.
-    pub(crate) fn load_journal(&mut self) {
-        self.journal = Journal { used: 0, run: self.region.load(JOURNAL_RUN) };
+    /// Finds out where the journal of the current state ends. A damaged word empties it; the answer is false then.
+    pub(crate) fn load_journal(&mut self) -> bool {
+        let run = unseal(self.region.load(JOURNAL_RUN));
+        // Epochs are not used again, and nobody empties a journal 2^40 times.
+        self.journal = Journal { used: 0, run: run.unwrap_or(self.head.epoch % (1 << 40) | 1 << 40) };
         while let Some((_, _, next)) = self.journal_entry(self.journal.used) {
             self.journal.used = next;
         }
+        run.is_some()
     }
 
     /// Reads the entry at `at` into the buffer: kind, length, start of the next one.

@@ -57,6 +57,7 @@ mod superblock;
 mod tests;
 #[cfg(any(test, feature = "std"))]
 mod vec_region;
+mod word;
 
 pub use areas::{Areas, Span, CHUNK, PAGE};
 pub use cpu::Cpu;

@@ -19,22 +19,23 @@ use bytemuck::{bytes_of_mut, Pod, Zeroable};
 /// First word of a record.
 pub const RECORD_MAGIC: u32 = u32::from_le_bytes(*b"oREC");
 
-/// Header of a record; records begin at multiples of 64.
+/// Header of a record; records begin at multiples of 64. The sequence number is last, so that a header cut short is not
+/// taken for the next one.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 pub struct Header {
     pub magic: u32,
-    /// Over the entries, then over the header without this field; seeded by the store's id.
+    /// Over the entries, then over the header with 0 here; seeded by the store's id.
     pub crc: u32,
-    /// Epoch of the head it builds on.
-    pub epoch: u64,
-    pub seq: u64,
     /// Bytes of entries.
     pub len: u64,
     /// The commit group's sequence number.
     pub group_seq: u64,
-    pub flags: u32,
-    pub reserved: [u32; 5],
+    pub flags: u64,
+    pub reserved: [u64; 2],
+    /// Epoch of the head it builds on.
+    pub epoch: u64,
+    pub seq: u64,
 }
 
 pub const HEADER: u64 = 64;

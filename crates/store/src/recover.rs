@@ -1,18 +1,21 @@
 //! Opening a store that somebody died over. Everything read here is untrusted.
 
-use crate::areas::{CHUNK, COMMITTED, FOLDING, PAGE, TOUCHED_ENTRY};
+use crate::areas::{CHUNK, COMMITTED, FOLDING, JOURNAL_RUN, PAGE, TOUCHED_ENTRY};
 use crate::chunk_table;
 use crate::cpu::Cpu;
 use crate::error::{OpenError, StoreError};
 use crate::head::{Head, Other};
 use crate::index::{each_run, page_of};
+use crate::objects::Object;
 use crate::record::{Entry, Header, HEADER};
 use crate::region::Region;
 use crate::ring::Entries;
-use crate::scratch::Scratch;
+use crate::scratch::{Scratch, SCRATCH_LEN};
 use crate::store::Store;
 use crate::superblock::Superblock;
+use crate::word::{seal, unseal};
 use bytemuck::{bytes_of_mut, Zeroable};
+use core::mem::size_of;
 
 /// What opening a store found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,6 +29,9 @@ pub struct Recovered {
     /// The newer head was torn or damaged, and the state was put together from the older one. After a death in the middle
     /// of a fold this is as it should be.
     pub older_head: bool,
+    /// One of the words beside the heads was damaged. The state is that of the last complete record; the journal may have
+    /// been lost.
+    pub damaged_word: bool,
 }
 
 impl<'s, R: Region> Store<'s, R> {
@@ -38,11 +44,13 @@ impl<'s, R: Region> Store<'s, R> {
     pub fn open(region: R, scratch: &'s mut [u8]) -> Result<(Store<'s, R>, Recovered), OpenError> {
         let (mut store, recovered) = Store::load(region, scratch)?;
         if store.superblock.params.durable {
-            // What was found valid must stay so before anything it replaces is given up.
-            store.region.sync_pages_of(store.superblock.areas.ring.off, store.ring_used)?;
+            // The head and the records found may be in the kernel's cache only: they must not be lost once what they
+            // replace is given up.
+            store.region.sync_pages_of(0, store.ring_start())?;
         }
         store.discard_leftovers(recovered);
-        store.region.publish(COMMITTED, store.seq);
+        store.region.publish(COMMITTED, seal(store.seq));
+        store.region.publish(JOURNAL_RUN, seal(store.journal.run));
         store.fold().map_err(|error| match error {
             StoreError::Sync(error) => OpenError::Sync(error),
             _ => OpenError::Damaged("its commit records changed while they were read"),
@@ -77,17 +85,20 @@ impl<'s, R: Region> Store<'s, R> {
             (Err(OpenError::Damaged(_)), Other::Older(older)) => store.rebuild(older, false),
             (result, _) => result,
         };
-        let recovered = result?;
-        store.load_journal();
+        let mut recovered = result?;
+        recovered.damaged_word |= !store.load_journal();
         Ok((store, recovered))
     }
 
     /// Puts the state together from `head` and the ring.
     fn rebuild(&mut self, head: Head, surely_newest: bool) -> Result<Recovered, OpenError> {
         self.load_base(head)?;
-        let damaged_ring = OpenError::Damaged("a commit record contradicts its base");
-        self.replay(self.last_countable()).map_err(|_| damaged_ring)?;
-        let (reached, committed) = (self.seq, self.region.load(COMMITTED));
+        self.replay(self.last_countable()).map_err(|error| match error {
+            StoreError::NoRoom(_) => self.too_many_objects(),
+            _ => OpenError::Damaged("a commit record contradicts its base"),
+        })?;
+        let (reached, word) = (self.seq, unseal(self.region.load(COMMITTED)));
+        let committed = word.unwrap_or(reached);
         let durable = self.superblock.params.durable;
         if committed < head.fold_seq && !durable {
             return Err(OpenError::Damaged("its last published commit lies before its base"));
@@ -96,15 +107,22 @@ impl<'s, R: Region> Store<'s, R> {
         if lost > self.superblock.areas.ring.len / HEADER {
             return Err(OpenError::Damaged("its last published commit lies beyond its ring"));
         }
-        if !surely_newest && (lost > 0 || self.ring_is_newer()) {
+        if !surely_newest && (lost > 0 || word.is_none() || self.ring_is_newer()) {
             return Err(OpenError::Damaged("its newest head is unreadable, and the older one's state is gone"));
         }
-        if lost > 0 && self.region.load(FOLDING) == head.epoch {
+        let folding = unseal(self.region.load(FOLDING)).is_none_or(|epoch| epoch == head.epoch);
+        if lost > 0 && folding {
             return Err(OpenError::Damaged("a commit record is unreadable that was being folded into the base"));
         }
         // Numbers of lost commits are not used again.
         self.seq = reached.max(committed);
-        Ok(Recovered { seq: reached, replayed: reached - head.fold_seq, lost, older_head: !surely_newest })
+        Ok(Recovered {
+            seq: reached,
+            replayed: reached - head.fold_seq,
+            lost,
+            older_head: !surely_newest,
+            damaged_word: word.is_none(),
+        })
     }
 
     /// Fills the index with the state of `head` alone.
@@ -125,12 +143,14 @@ impl<'s, R: Region> Store<'s, R> {
         }
         match self.objects.read_snapshot(&self.region, snapshot.off, head.snapshot_len, head.objects) {
             Some(true) => Ok(()),
-            Some(false) => Err(OpenError::Scratch {
-                found: self.objects.count() as u64,
-                needed: crate::SCRATCH_LEN.max(head.objects as u64),
-            }),
+            Some(false) => Err(self.too_many_objects()),
             None => Err(OpenError::Damaged("its object snapshot is malformed")),
         }
+    }
+
+    fn too_many_objects(&self) -> OpenError {
+        let found = Scratch::needed(&self.superblock.areas) + self.objects.count() as u64 * size_of::<Object>() as u64;
+        OpenError::Scratch { found, needed: SCRATCH_LEN }
     }
 
     /// Whether the ring begins with a record of a later epoch: the head it builds on existed.
@@ -147,7 +167,8 @@ impl<'s, R: Region> Store<'s, R> {
     fn discard_leftovers(&mut self, recovered: Recovered) {
         let areas = self.superblock.areas;
         // The list of touched chunks is complete if a kill preserves the order of writes, and nothing was damaged.
-        if self.superblock.params.durable || recovered.lost > 0 || recovered.older_head {
+        let certain = recovered.lost == 0 && !recovered.older_head && !recovered.damaged_word;
+        if self.superblock.params.durable || !certain {
             (0..self.chunks.used()).for_each(|index| self.discard_absent_in(index));
             let end = areas.base.off + areas.base.len;
             let unused = areas.frame(self.chunks.used(), 0);
@@ -178,7 +199,8 @@ impl<'s, R: Region> Store<'s, R> {
     /// Forgets the open transaction, if any: the state is the last published one again.
     ///
     /// # Errors
-    /// `Damaged` if that cannot be read back.
+    /// `Damaged` if that cannot be read back. `Sync` if a durable store cannot make sure of it: after a power loss the
+    /// transaction may turn out to be committed.
     pub fn abort(&mut self) -> Result<(), StoreError> {
         if !self.transaction.open || self.read_only {
             self.transaction.open = false;
@@ -199,13 +221,15 @@ impl<'s, R: Region> Store<'s, R> {
             }
         }
         if start + HEADER <= areas.ring.off + areas.ring.len {
-            // A header that a failed sync may have left must not count.
+            // The header that a failed commit may have left must not count.
             self.region.write(start, &[0; HEADER as usize]);
         }
+        let durable = self.superblock.params.durable;
+        let synced = if durable { self.region.sync_pages_of(start, HEADER) } else { Ok(()) };
         let rebuilt = self.load_base(self.head).is_ok() && self.replay(seq).is_ok() && self.seq == seq;
         self.chunks.list_free();
         self.damaged |= !rebuilt || self.ring_used != used;
         (self.seq, self.group_seq, self.ring_used, self.touched) = (seq, group_seq, used, 0);
-        self.refusal().map_or(Ok(()), Err)
+        self.refusal().map_or(Ok(synced?), Err)
     }
 }

@@ -1,11 +1,12 @@
 //! Reading records back.
 
 use crate::areas::{Span, COMMITTED};
-use crate::error::StoreError;
+use crate::error::{Area, StoreError};
 use crate::index::{is_set, page_of, set, ChunkState};
 use crate::record::{read_entry, Entry, Header, HEADER, RECORD_MAGIC};
 use crate::region::Region;
 use crate::store::Store;
+use crate::word::unseal;
 use bytemuck::{bytes_of_mut, Zeroable};
 
 impl<R: Region> Store<'_, R> {
@@ -44,7 +45,7 @@ impl<R: Region> Store<'_, R> {
     /// Takes the records after the head's state into the index, as far as they are valid; changes nothing in the region.
     ///
     /// # Errors
-    /// `Damaged` if a record with a right checksum holds nonsense.
+    /// `Damaged` if a record with a right checksum holds nonsense, `NoRoom` if the working memory is too small.
     pub(crate) fn replay(&mut self, last: u64) -> Result<(), StoreError> {
         while self.seq < last {
             let Some(header) = self.next_record(self.ring_used, self.seq + 1) else { break };
@@ -52,7 +53,7 @@ impl<R: Region> Store<'_, R> {
             let end = at + header.len;
             while at < end {
                 let (entry, next) = read_entry(&self.region, at, end).ok_or(StoreError::Damaged)?;
-                self.note(entry).ok_or(StoreError::Damaged)?;
+                self.note(entry)?;
                 at = next;
             }
             self.seq = header.seq;
@@ -62,18 +63,22 @@ impl<R: Region> Store<'_, R> {
         Ok(())
     }
 
-    /// The last record that may count: none beyond the published one, where publishing is what acknowledges.
+    /// The last record that may count: none beyond the published one, where publishing is what acknowledges. If the word
+    /// that publishes is damaged, every complete record counts.
     pub(crate) fn last_countable(&self) -> u64 {
         match self.superblock.params.durable {
             true => u64::MAX,
-            false => self.region.load(COMMITTED),
+            false => unseal(self.region.load(COMMITTED)).unwrap_or(u64::MAX),
         }
     }
 
-    /// Takes an entry into the index. None if it contradicts the state.
-    fn note(&mut self, entry: Entry) -> Option<()> {
+    /// Takes an entry into the index.
+    ///
+    /// # Errors
+    /// `Damaged` if it contradicts the state, `NoRoom` if the working memory is too small for it.
+    fn note(&mut self, entry: Entry) -> Result<(), StoreError> {
         match entry {
-            Entry::NewChunk { chunk, index } => self.chunks.map(chunk, index).then_some(())?,
+            Entry::NewChunk { chunk, index } => return ensure(self.chunks.map(chunk, index)),
             Entry::NewPage { addr, index } => {
                 let (state, page) = self.page_state(addr, index)?;
                 set(&mut state.busy, page);
@@ -87,20 +92,28 @@ impl<R: Region> Store<'_, R> {
             }
             Entry::Lines { addr, index, .. } => {
                 let (state, page) = self.page_state(addr, index)?;
-                is_set(&state.live, page).then_some(())?;
+                ensure(is_set(&state.live, page))?;
                 set(&mut state.logged, page);
             }
             Entry::Drop { start, end } => self.chunks.drop_range(start, end),
-            Entry::Put { kind, key, at, len } => self.objects.put(kind, key, at, len).then_some(())?,
+            Entry::Put { kind, key, at, len } => {
+                if !self.objects.put(kind, key, at, len) {
+                    return Err(StoreError::NoRoom(Area::Objects));
+                }
+            }
             Entry::Delete { kind, key } => self.objects.delete(kind, key),
         }
-        Some(())
+        Ok(())
     }
 
-    fn page_state(&mut self, addr: u64, index: u32) -> Option<(&mut ChunkState, u32)> {
-        (self.chunks.locate(addr)? == index).then_some(())?;
-        Some((self.chunks.state_mut(index), page_of(addr)))
+    fn page_state(&mut self, addr: u64, index: u32) -> Result<(&mut ChunkState, u32), StoreError> {
+        ensure(self.chunks.locate(addr) == Some(index))?;
+        Ok((self.chunks.state_mut(index), page_of(addr)))
     }
+}
+
+fn ensure(consistent: bool) -> Result<(), StoreError> {
+    consistent.then_some(()).ok_or(StoreError::Damaged)
 }
 
 /// Walks over the entries of records that were found valid before.

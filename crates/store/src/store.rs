@@ -8,9 +8,10 @@ use crate::head::Head;
 use crate::index::{is_set, page_of, ChunkIndex};
 use crate::journal::Journal;
 use crate::objects::ObjectIndex;
-use crate::region::Region;
+use crate::region::{Region, SyncError};
 use crate::scratch::Scratch;
 use crate::superblock::{Params, Parent, Superblock};
+use crate::word::seal;
 
 /// A store, open for use by one thread at a time.
 ///
@@ -37,6 +38,8 @@ pub struct Store<'s, R: Region> {
     pub(crate) read_only: bool,
     /// What was written reads back differently.
     pub(crate) damaged: bool,
+    /// Why nobody knows which head is on the medium.
+    pub(crate) head_unsure: Option<SyncError>,
     pub(crate) folds: u64,
     #[cfg(test)]
     pub(crate) mutant: crate::tests::mutant::Mutant,
@@ -87,7 +90,8 @@ impl<'s, R: Region> Store<'s, R> {
         region.barrier();
         let mut store = Store::assemble(region, superblock, cpu, head, scratch);
         head.write(&mut store.region, cpu, store.seed);
-        store.region.publish(COMMITTED, params.base_seq);
+        store.region.publish(COMMITTED, seal(params.base_seq));
+        store.region.publish(JOURNAL_RUN, seal(0));
         if params.durable {
             store.region.sync(0, len)?;
         }
@@ -123,6 +127,7 @@ impl<'s, R: Region> Store<'s, R> {
             touched: 0,
             read_only: false,
             damaged: false,
+            head_unsure: None,
             folds: 0,
             #[cfg(test)]
             mutant: crate::tests::mutant::current(),

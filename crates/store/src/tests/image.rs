@@ -60,7 +60,7 @@ impl Image {
             Op::Write { off, bytes } => self.write(*off, bytes),
             Op::Publish { off, value } => self.write(*off, &value.to_le_bytes()),
             Op::Discard { off, len } => self.discard(*off, *len),
-            Op::Sync { .. } => {}
+            Op::Sync { .. } | Op::FailedSync { .. } => {}
         }
     }
 }
@@ -68,10 +68,27 @@ impl Image {
 /// One change.
 #[derive(Clone, Debug)]
 pub enum Op {
-    Write { off: u64, bytes: Vec<u8> },
-    Publish { off: u64, value: u64 },
-    Discard { off: u64, len: u64 },
-    Sync { off: u64, len: u64 },
+    Write {
+        off: u64,
+        bytes: Vec<u8>,
+    },
+    Publish {
+        off: u64,
+        value: u64,
+    },
+    Discard {
+        off: u64,
+        len: u64,
+    },
+    Sync {
+        off: u64,
+        len: u64,
+    },
+    /// The medium refused: the kernel takes what it could not write for written.
+    FailedSync {
+        off: u64,
+        len: u64,
+    },
 }
 
 /// An image with everything that was done to it.
@@ -79,8 +96,8 @@ pub enum Op {
 pub struct Recorder {
     pub image: Image,
     pub log: Vec<Op>,
-    /// Syncs report an error from now on.
-    pub fail_syncs: bool,
+    /// Syncs report an error after so many more.
+    pub syncs_left: Option<u32>,
 }
 
 impl From<Image> for Recorder {
@@ -126,7 +143,10 @@ impl Region for Recorder {
 
     fn sync(&mut self, off: u64, len: u64) -> Result<(), SyncError> {
         assert!(off % PAGE == 0 && len % PAGE == 0 && off + len <= self.image.len, "sync of {len} at {off}");
-        if self.fail_syncs {
+        let left = self.syncs_left.map(|left| left.checked_sub(1));
+        self.syncs_left = left.map(Option::unwrap_or_default);
+        if left == Some(None) {
+            self.record(Op::FailedSync { off, len });
             return Err(SyncError(5));
         }
         self.record(Op::Sync { off, len });

@@ -5,6 +5,7 @@ use super::image::{Image, Op, Recorder};
 use super::model::{compare, compare_frames, journal, Change, Model, CHUNKS};
 use super::random::{first_seed, Random};
 use crate::areas::COMMITTED;
+use crate::word::unseal;
 use crate::{Store, CHUNK, PAGE};
 use std::format;
 use std::rc::Rc;
@@ -95,7 +96,7 @@ fn cut_everywhere(
                 let mut cut_image = image.clone();
                 cut_image.apply(&piece);
                 if let Op::Publish { off: COMMITTED, value } = piece {
-                    published = value;
+                    published = unseal(value).unwrap();
                 }
                 let cut = Cut { done, published };
                 let told = |error| format!("step {number}, change {at}, {piece:?}: {error}");
@@ -125,7 +126,7 @@ fn cut_everywhere(
             }
             image.apply(op);
             if let Op::Publish { off: COMMITTED, value } = op {
-                published = *value;
+                published = unseal(*value).unwrap();
             }
         }
     }

@@ -3,6 +3,7 @@
 mod history;
 mod image;
 mod kill;
+mod medium;
 mod model;
 pub mod mutant;
 mod plain;
