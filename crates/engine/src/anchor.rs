@@ -2,10 +2,10 @@
 //! A process cloned from it also inherits the executable, the break, the auxiliary vector and the directory.
 
 use crate::control::{control, fail};
-use crate::state::Engine;
-use crate::sys::{err, futex_wait, futex_wake, nr, syscall};
+use crate::sys::{err, futex_wait, futex_wake, now_ns, nr, syscall};
 use core::sync::atomic::Ordering::*;
-use outlast_image::control::anchor_command;
+use outlast_image::control::anchor_command::{EXIT, NONE, RESPAWN};
+use outlast_image::layout::STORE_BASE;
 
 const CLONE_FS: u64 = 0x200;
 const CLONE_FILES: u64 = 0x400;
@@ -15,24 +15,128 @@ const PR_SET_NAME: u64 = 15;
 
 /// Clones the anchor from the program.
 pub fn make() -> i64 {
-    // SAFETY: a clone without CLONE_VM returns twice on separate copies of this stack.
-    let r = unsafe { syscall!(nr::CLONE, KIN, 0, 0, 0, 0) };
-    if r == 0 {
-        serve();
-    }
+    let r = clone();
     if r > 0 {
         control().anchor_pid.store(r as i32, Release);
     }
     r
 }
 
+fn clone() -> i64 {
+    // SAFETY: a clone without CLONE_VM returns twice on separate copies of this stack.
+    let r = unsafe { syscall!(nr::CLONE, KIN, 0, 0, 0, 0) };
+    if r == 0 {
+        serve();
+    }
+    r
+}
+
 /// The anchor died: clones a new one. The new one's memory is a copy of all of the program's.
-pub fn renew(_e: &mut Engine) {
+pub fn renew() {
     let r = make();
     if err::is(r) {
         fail!(r);
     }
 }
+
+/// A change of anchors that is under way.
+pub struct Renewal {
+    old: i32,
+    watch: i64,
+}
+
+/// Makes a call that changes what a clone inherits: credentials, filters, limits, priorities. `seq` is the commit that
+/// stands before it; the caller commits once more and calls [`Renewal::finish`] before the program runs on.
+///
+/// A restore from commit `seq` must come from an anchor as it was before the call, one from the next commit from an
+/// anchor as it is after it, and no anchor with more rights than the program may be left once the program runs:
+/// it could write to its store. So both anchors live until the next commit, which decides between them.
+pub fn renew_around(seq: u64, call: impl FnOnce() -> i64) -> (i64, Option<Renewal>) {
+    let c = control();
+    let old = c.anchor_pid.load(Acquire);
+    // SAFETY: watches a process that the engine made.
+    let watch = unsafe { syscall!(nr::PIDFD_OPEN, old, 0) };
+    c.next_anchor.store(0, Release);
+    c.next_anchor_seq.store(seq + 1, Release);
+    let r = call();
+    if err::is(r) {
+        c.next_anchor_seq.store(0, Release);
+        // SAFETY: closes the watch.
+        unsafe { syscall!(nr::CLOSE, watch) };
+        return (r, None);
+    }
+    let new = clone();
+    if err::is(new) {
+        fail!(new);
+    }
+    c.next_anchor.store(new as i32, Release);
+    (r, Some(Renewal { old, watch }))
+}
+
+impl Renewal {
+    /// The next commit is published: the old anchor ends, and is gone when this returns.
+    pub fn finish(self) {
+        let c = control();
+        settle();
+        futex_wake(&c.anchor_command);
+        // SAFETY: watches and ends a process that the engine made.
+        unsafe {
+            syscall!(nr::KILL, self.old, 9);
+            if !err::is(self.watch) {
+                let mut p = self.watch as u32 as u64 | 1 << 32;
+                while syscall!(nr::POLL, &raw mut p, 1, -1i64) == err::EINTR {}
+                syscall!(nr::CLOSE, self.watch);
+            }
+        }
+    }
+}
+
+/// Makes the anchor that the published commit calls for the one: at the end of a change, and after a death in the
+/// middle of one.
+pub fn settle() {
+    let c = control();
+    let next_seq = c.next_anchor_seq.load(Acquire);
+    if next_seq != 0 {
+        let new = c.next_anchor.load(Acquire);
+        if committed() >= next_seq && new > 0 {
+            c.anchor_pid.store(new, Release);
+        }
+        c.next_anchor_seq.store(0, Release);
+        c.next_anchor.store(0, Release);
+    }
+}
+
+/// Sequence number of the published commit, from the store itself.
+fn committed() -> u64 {
+    // SAFETY: the store is mapped in the program and its anchors; one aligned word.
+    let word = unsafe { ((STORE_BASE + outlast_store::COMMITTED) as *const u64).read_volatile() };
+    outlast_store::unseal(word).unwrap_or(0)
+}
+
+/// What an anchor is at a moment.
+#[derive(PartialEq, Eq)]
+enum Role {
+    /// Answers commands.
+    Serving,
+    /// Will, perhaps.
+    Waiting,
+    /// Another one took over.
+    Over,
+}
+
+fn role(me: i32, newborn: bool) -> Role {
+    let c = control();
+    let (now, next, seq) = (c.anchor_pid.load(Acquire), c.next_anchor.load(Acquire), c.next_anchor_seq.load(Acquire));
+    let chosen = if seq != 0 && next > 0 && committed() >= seq { next } else { now };
+    match () {
+        _ if chosen == me => Role::Serving,
+        _ if next == me || now == me || newborn => Role::Waiting,
+        _ => Role::Over,
+    }
+}
+
+/// How long a new anchor waits to be announced: its maker may have died first.
+const NEWBORN_NS: u64 = 1_000_000_000;
 
 /// The anchor's life: waits for commands, with every signal blocked.
 fn serve() -> ! {
@@ -43,17 +147,24 @@ fn serve() -> ! {
         syscall!(nr::RT_SIGPROCMASK, 2, &raw const all, 0, 8);
         syscall!(nr::SETPGID, 0, 0);
         syscall!(nr::PRCTL, PR_SET_NAME, c"outlast-anchor".as_ptr());
+        let (me, born) = (syscall!(nr::GETPID) as i32, now_ns());
         loop {
-            match c.anchor_command.load(Acquire) {
-                anchor_command::NONE => {
-                    futex_wait(&c.anchor_command, anchor_command::NONE, None);
+            let role = role(me, now_ns() - born < NEWBORN_NS);
+            let command = c.anchor_command.load(Acquire);
+            match (role, command) {
+                (Role::Over, _) | (_, EXIT) => {
+                    syscall!(nr::EXIT_GROUP, 0);
                 }
-                anchor_command::RESPAWN => {
-                    c.anchor_command.store(anchor_command::NONE, Release);
+                (Role::Serving, RESPAWN) => {
+                    c.anchor_command.store(NONE, Release);
+                    settle();
                     respawn();
                 }
-                _ => {
-                    syscall!(nr::EXIT_GROUP, 0);
+                (Role::Serving, _) => {
+                    futex_wait(&c.anchor_command, command, None);
+                }
+                (Role::Waiting, _) => {
+                    futex_wait(&c.anchor_command, command, Some(1_000_000));
                 }
             }
         }

@@ -103,9 +103,11 @@ fn serve(e: &mut Engine, t: &mut Thread, call: Call) -> Outcome {
         Class::Output => Return(calls::output::serve(e, t, &call)),
         Class::Redo if call.nr == nr::FCNTL => Return(calls::descriptors::fcntl(e, t, &call)),
         Class::Redo if call.nr == nr::IOCTL && calls::devices::only_asks(&call) => Return(interruptible(t, &call)),
+        Class::Redo if calls::inherited::by_redo(&call) => Return(calls::inherited::change(e, t, &call)),
         Class::Redo => Return(redo(e, t, &call)),
         Class::Once => Return(calls::names::serve(e, t, &call)),
         Class::Signal => calls::signals::serve(e, t, &call),
+        Class::Thread if calls::inherited::by_prctl(&call) => Return(calls::inherited::change(e, t, &call)),
         Class::Thread => calls::threads::serve(e, t, &call),
         Class::Spawn => calls::spawn::serve(e, t, &call),
         Class::Exec => Return(calls::exec::serve(e, t, &call)),
@@ -115,7 +117,7 @@ fn serve(e: &mut Engine, t: &mut Thread, call: Call) -> Outcome {
             degrade(Degradation::KernelObject);
             Return(visible(e, t, &call))
         }
-        Class::Security => Return(visible(e, t, &call)),
+        Class::Security => Return(calls::inherited::change(e, t, &call)),
         Class::Absent => Return(native(&call)),
         Class::Unknown => {
             control().unknown_calls.fetch_add(1, Relaxed);

@@ -5,6 +5,7 @@
 #![no_std]
 #![no_main]
 
+mod access;
 mod anchor;
 mod calls;
 mod commit;

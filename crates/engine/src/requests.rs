@@ -19,7 +19,7 @@ pub fn serve() {
         return;
     }
     if wanted & request::ANCHOR != 0 {
-        crate::anchor::renew(e);
+        crate::anchor::renew();
     }
     if wanted & request::COMMIT != 0 {
         crate::commit::commit_at_gate(e);

@@ -197,7 +197,7 @@ unsafe extern "C" fn on_signal(sig: i32, info: *mut [u64; 16], uc: *mut Ucontext
         if synchronous {
             control().probe[0].store(rip, Relaxed);
             control().probe[1].store(info[2], Relaxed);
-            engine_error(line!(), sig as i64);
+            engine_error(line!(), rip as i64);
         }
         if rip >= address!(exit_window) && rip < address!(exit_window_end) {
             // All of the program's state lies in the control block.
@@ -230,6 +230,8 @@ unsafe extern "C" fn on_signal(sig: i32, info: *mut [u64; 16], uc: *mut Ucontext
             return;
         }
         crate::failure::fatal(sig, info, uc);
+        resume_window(t, uc, from_window);
+        return;
     }
     note_taken(info);
     let mut regs = uc.regs;

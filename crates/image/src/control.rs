@@ -125,6 +125,11 @@ pub struct Control {
     pub exit_code: AtomicI32,
     /// One of [`credential_request`]. A futex.
     pub credential_request: AtomicU32,
+    /// Engine: the anchor that takes over once commit `next_anchor_seq` is published; 0 for none. The one in
+    /// `anchor_pid` answers until then.
+    pub next_anchor: AtomicI32,
+    /// Engine: see `next_anchor`; 0 for none.
+    pub next_anchor_seq: AtomicU64,
     /// Engine: 128 bits for tests and profiles.
     pub probe: [AtomicU64; 32],
 }

@@ -59,7 +59,8 @@ mod tests;
 mod vec_region;
 mod word;
 
-pub use areas::{Areas, Span, CHUNK, PAGE};
+pub use areas::{Areas, Span, CHUNK, COMMITTED, PAGE};
+pub use word::unseal;
 pub use cpu::Cpu;
 pub use crc::crc32c;
 pub use diff::Page;

@@ -4,6 +4,7 @@ pub mod descriptors;
 pub mod devices;
 pub mod exec;
 pub mod exit;
+pub mod inherited;
 pub mod input;
 pub mod memory;
 pub mod message;

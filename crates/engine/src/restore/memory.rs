@@ -29,6 +29,9 @@ pub fn restore(e: &mut Engine) {
     let mut stack = (0, 0);
     let object = join_regions(e);
     let stack_end = image::stack_end(object);
+    // A break above the committed one can only be lowered while the heap is still mapped.
+    // SAFETY: nothing of the present heap is needed any more.
+    unsafe { syscall!(nr::BRK, e.kernel.brk) };
     let text = regions::read_maps();
     regions::for_each(text, (0, 0), |m| match m.region.backing {
         backing::KERNEL => {}

@@ -7,6 +7,7 @@ mod memory;
 mod pending;
 mod reopen;
 
+use crate::access::Access;
 use crate::control::{control, event, fail, phase};
 use crate::entry;
 use crate::native;
@@ -58,6 +59,11 @@ unsafe fn run(rung: Rung) -> ! {
     let t = thread::install();
     t.pending = 0;
     t.native = 0;
+    if rung == Rung::InPlace && t.rseq[0] != 0 {
+        // The kernel writes there whenever the thread is rescheduled; soon nothing will be mapped there.
+        syscall!(nr::RSEQ, t.rseq[0], t.rseq[1], 1, t.rseq[2]);
+    }
+    let access = Access::take(e.fds.own.1);
     open_store(e);
     let context = load(e, t);
     let mut operation = pending::lookup(e, &context.pending);
@@ -93,6 +99,7 @@ unsafe fn run(rung: Rung) -> ! {
     c.state.store(state::PROTECTED, Release);
     pending::finish(e, t, &context.pending, &mut operation);
     descriptors::close_extra(e);
+    drop(access);
     let done = now_ns();
     c.t_resumed.store(done, Release);
     let seq = e.store().seq();
@@ -175,7 +182,6 @@ unsafe fn restore_thread(_e: &mut Engine, t: &mut Thread, c: &ThreadContext) {
         syscall!(nr::SET_ROBUST_LIST, c.robust_list[0], c.robust_list[1]);
     }
     if c.rseq[0] != 0 {
-        // In place it is still registered: EBUSY.
         syscall!(nr::RSEQ, c.rseq[0], c.rseq[1], 0, c.rseq[2]);
     }
 }
