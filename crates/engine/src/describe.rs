@@ -23,6 +23,10 @@ fn put(e: &mut Engine, fd: i32) {
     unsafe {
         d.flags = syscall!(nr::FCNTL, fd, 3).max(0) as u32;
         d.fd_flags = syscall!(nr::FCNTL, fd, 1).max(0) as u32;
+        let mut st = [0u64; 18];
+        if syscall!(nr::FSTAT, fd, st.as_mut_ptr()) == 0 {
+            (d.dev, d.inode) = (st[0], st[1]);
+        }
         if kind == kind::REGULAR {
             let offset = syscall!(nr::LSEEK, fd, 0, 1);
             d.offset = if err::is(offset) { 0 } else { offset as u64 };

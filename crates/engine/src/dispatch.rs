@@ -113,6 +113,8 @@ fn serve(e: &mut Engine, t: &mut Thread, call: Call) -> Outcome {
         Class::Exec => Return(calls::exec::serve(e, t, &call)),
         Class::Wait => Return(visible(e, t, &call)),
         Class::Exit => calls::exit::serve(e, t, &call),
+        _ if matches!(call.nr, nr::SETITIMER | nr::ALARM) => Return(calls::timers::set(e, &call)),
+        Class::Object if call.nr == calls::epoll::EPOLL_CTL => Return(calls::epoll::control(e, t, &call)),
         Class::Object => {
             degrade(Degradation::KernelObject);
             Return(visible(e, t, &call))

@@ -38,6 +38,11 @@ impl Operation {
         Operation { seq, part, done, found }
     }
 
+    /// The next part's result, if the predecessor left it: taken away.
+    pub fn take_found(&mut self) -> Option<i64> {
+        self.found.take()
+    }
+
     /// Did the predecessor leave the result of the next part?
     pub fn was_found(&self) -> bool {
         self.found.is_some()

@@ -5,6 +5,7 @@
 //! would have. One that finds it in the engine notes the signal in the thread control block, blocks all further
 //! ones in the interrupted context, and the gate delivers on its way out: one slot is enough.
 
+use crate::calls::timers;
 use crate::control::{control, engine_error, phase};
 use crate::frame::{
     self, Signal, Ucontext, Vector, SA_NODEFER, SA_ONSTACK, SA_RESETHAND, SA_RESTART, SA_RESTORER, SA_SIGINFO,
@@ -301,10 +302,30 @@ fn resume_window(t: &mut Thread, uc: &mut Ucontext, from_window: bool) {
     }
 }
 
+/// Did the program send it to itself? Such a signal is not an input: the program sends it again.
+pub fn is_own(e: &crate::state::Engine, info: &[u64; 16]) -> bool {
+    let sender = info[2] as u32;
+    // SAFETY: getpid has no effect.
+    signal_code(info) <= 0 && (sender == e.kernel.pid || sender == unsafe { syscall!(nr::GETPID) } as u32)
+}
+
+/// Does a timer of the process make it? The restored timer does so again.
+pub fn is_timer(info: &[u64; 16]) -> bool {
+    info[0] as i32 == timers::SIGALRM && signal_code(info) == 0x80
+}
+
 /// A delivered signal is an input: it comes again if the program is rolled back past its delivery.
 fn note_taken(info: &[u64; 16]) {
     // SAFETY: called outside the store's own code: the program was in its own code, or at the gate's exit.
     let e = unsafe { engine() };
+    let sig = info[0] as i32;
+    if sig == timers::SIGALRM {
+        timers::delivered(e);
+    }
+    if sig < 64 && e.kernel.self_pending[sig as usize] != 0 && is_own(e, info) {
+        e.kernel.self_pending[sig as usize] -= 1;
+        e.kernel_dirty = true;
+    }
     if let Some(s) = &mut e.store {
         let _ = s.journal_append(journal::SIGNAL, bytemuck::bytes_of(info));
     }

@@ -83,6 +83,8 @@ static mut ENGINE: Engine = Engine {
         foreground: 0,
         vdso: [0; 3],
         mm: [0; 10],
+        itimer: [0; 2],
+        self_pending: [0; 64],
         comm: [0; 16],
         umask: 0,
         reserved: 0,

@@ -34,6 +34,11 @@ pub struct KernelState {
     pub vdso: [u64; 3],
     /// `PR_SET_MM_MAP` fields that a cold resume sets again: code, data, stack, arg, env (start, end), auxv follows elsewhere.
     pub mm: [u64; 10],
+    /// `ITIMER_REAL`: interval and the time it fires next (CLOCK_MONOTONIC), nanoseconds; zero if not set.
+    pub itimer: [u64; 2],
+    /// How often the program sent signal `n` to itself while it had it blocked, and it was not delivered yet; entry 0 is
+    /// unused. Values sent along are not kept.
+    pub self_pending: [u8; 64],
     /// Name of the thread, as `prctl(PR_GET_NAME)` tells.
     pub comm: [u8; 16],
     pub umask: u32,

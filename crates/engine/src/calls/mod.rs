@@ -2,6 +2,7 @@
 
 pub mod descriptors;
 pub mod devices;
+pub mod epoll;
 pub mod exec;
 pub mod exit;
 pub mod inherited;
@@ -13,3 +14,4 @@ pub mod output;
 pub mod signals;
 pub mod spawn;
 pub mod threads;
+pub mod timers;

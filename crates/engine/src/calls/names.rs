@@ -5,12 +5,15 @@ use crate::dispatch::{interruptible, visible, Call};
 use crate::operation::Operation;
 use crate::ring::{op, Entry};
 use crate::state::Engine;
-use crate::sys::{err, nr};
+use crate::sys::{err, nr, syscall};
 use crate::thread::Thread;
 use outlast_image::context::pending_kind;
 
 const AT_FDCWD: i32 = -100;
 const AT_REMOVEDIR: u32 = 0x200;
+const O_EXCL: u64 = 0o200;
+const O_TRUNC: u64 = 0o1000;
+const O_CLOEXEC: u64 = 0o2000000;
 const O_WRONLY_CREAT_TRUNC: u32 = 0o1 | 0o100 | 0o1000;
 
 pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
@@ -44,6 +47,34 @@ pub fn finish(e: &mut Engine, t: &mut Thread, call: &Call, operation: &mut Opera
             (err::EISCONN, nr::CONNECT) => return 0,
             _ => return r,
         }
+    }
+}
+
+/// Does the call make a descriptor of a file?
+pub fn opens(call: &Call) -> bool {
+    matches!(call.nr, nr::OPEN | nr::OPENAT | nr::CREAT)
+}
+
+/// A file that a dead predecessor created and opened as `fd` is opened once more: as it is now, neither new nor empty.
+pub fn open_again(e: &mut Engine, call: &Call, fd: i64) -> i64 {
+    let a = call.args;
+    let (dir, path, flags) = match call.nr {
+        nr::OPENAT => (a[0], a[1], a[2]),
+        nr::OPEN => (AT_FDCWD as u64, a[0], a[1]),
+        _ => (AT_FDCWD as u64, a[0], O_WRONLY_CREAT_TRUNC as u64),
+    };
+    let flags = flags & !(O_EXCL | O_TRUNC);
+    // SAFETY: opens the program's file under the number the program is to have.
+    unsafe {
+        let now = syscall!(nr::OPENAT, dir, path, flags, 0o600);
+        if err::is(now) || now == fd {
+            e.fds.opened(now);
+            return now;
+        }
+        let r = syscall!(nr::DUP3, now, fd, flags & O_CLOEXEC);
+        syscall!(nr::CLOSE, now);
+        e.fds.opened(r);
+        r
     }
 }
 

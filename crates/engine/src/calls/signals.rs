@@ -140,6 +140,12 @@ fn send(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     if !own {
         return visible(e, t, call);
     }
+    if (1..64).contains(&sig) && t.mask & bit(sig) != 0 {
+        // Standard signals are pending once, realtime ones are queued.
+        let times = &mut e.kernel.self_pending[sig as usize];
+        *times = if sig < 32 { 1 } else { times.saturating_add(1) };
+        e.kernel_dirty = true;
+    }
     // The program may know an older number of this process.
     let mut call = *call;
     // SAFETY: getpid and gettid have no effect.

@@ -1,10 +1,12 @@
 //! The descriptor table goes back to the commit: what was closed is opened again, offsets are set back, what was opened
 //! since is closed.
 
+use crate::calls::epoll;
 use crate::descriptors::{for_each_open, HIGHEST, RESERVED};
 use crate::scratch;
 use crate::state::{journal, object, Engine, OwnFd};
 use crate::sys::{err, nr, syscall};
+use outlast_image::descriptor::descriptor_kind as kind;
 use outlast_image::inject::mutant;
 
 const MOST: usize = 65536;
@@ -74,6 +76,15 @@ fn load_table(e: &mut Engine) {
     }
     e.fds.dirty = false;
     while e.fds.next_touched().is_some() {}
+}
+
+/// Lets every epoll of the program report again what is ready.
+pub fn rearm(e: &mut Engine) {
+    for fd in 0..HIGHEST as i32 {
+        if e.fds.is_open(fd) && e.fds.kind(fd) == kind::ANONYMOUS {
+            epoll::rearm(fd, scratch::maps_text());
+        }
+    }
 }
 
 /// Closes what is open but was not at the commit, and is not the result of the call the commit stands before.

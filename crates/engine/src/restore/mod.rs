@@ -97,9 +97,11 @@ unsafe fn run(rung: Rung) -> ! {
     }
     requeue_signals(e);
     c.state.store(state::PROTECTED, Release);
-    pending::finish(e, t, &context.pending, &mut operation);
+    pending::finish(e, t, &context.pending, &mut operation, rung == Rung::Cold);
     descriptors::close_extra(e);
+    descriptors::rearm(e);
     drop(access);
+    crate::calls::timers::restore(e);
     let done = now_ns();
     c.t_resumed.store(done, Release);
     let seq = e.store().seq();
@@ -210,12 +212,20 @@ unsafe fn requeue_signals(e: &mut Engine) {
         return;
     }
     let (pid, tid) = (syscall!(nr::GETPID), syscall!(nr::GETTID));
+    let sent_and_blocked = e.kernel.self_pending;
+    for (sig, &times) in sent_and_blocked.iter().enumerate().skip(1) {
+        for _ in 0..times {
+            syscall!(nr::TGKILL, pid, tid, sig);
+        }
+    }
+    let known = crate::state::engine();
     e.store().journal_for_each(&mut |kind, bytes| {
         if kind == journal::SIGNAL && bytes.len() == 128 {
             let info: [u64; 16] = bytemuck::pod_read_unaligned(bytes);
             let sig = info[0] as i32;
             // Fatal ones are not repeated: the rollback is the answer to them.
-            if (1..64).contains(&sig) && signals::FATAL & signals::bit(sig) == 0 {
+            let again = signals::is_own(known, &info) || signals::is_timer(&info);
+            if (1..64).contains(&sig) && signals::FATAL & signals::bit(sig) == 0 && !again {
                 syscall!(nr::RT_TGSIGQUEUEINFO, pid, tid, sig, info.as_ptr());
             }
         }

@@ -1,0 +1,61 @@
+//! Interest lists of epoll. They live in the kernel's object, which the anchor keeps: a change is committed before and
+//! after, and made again only if it had not been made.
+
+use crate::dispatch::{visible, Call};
+use crate::state::Engine;
+use crate::sys::{err, nr, syscall};
+use crate::text;
+use crate::thread::Thread;
+
+pub const EPOLL_CTL: u64 = 233;
+const ADD: u64 = 1;
+const DEL: u64 = 2;
+const MOD: u64 = 3;
+const ENOENT: i64 = -2;
+
+/// epoll_ctl.
+pub fn control(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
+    visible(e, t, call)
+}
+
+/// The result of a repeated change, if the predecessor had made it already.
+pub fn repeated(call: &Call, r: i64) -> i64 {
+    match (call.args[1], r) {
+        (ADD, err::EEXIST) | (DEL, ENOENT) => 0,
+        _ => r,
+    }
+}
+
+/// Edges that the dead process took since the commit would be lost: sets every interest again, which makes the kernel
+/// report what is ready now. `fd` is a descriptor of the program's; anything but an epoll is left alone.
+pub fn rearm(fd: i32, buf: &mut [u8]) {
+    let mut name = [0u8; 48];
+    text::join(&mut name, &[b"/proc/self/fdinfo/"], Some(fd as u64));
+    // SAFETY: reads a file of /proc into the buffer.
+    let n = unsafe {
+        let info = syscall!(nr::OPENAT, -100i64, name.as_ptr(), 0o2000000, 0);
+        if err::is(info) {
+            return;
+        }
+        let n = syscall!(nr::READ, info, buf.as_mut_ptr(), buf.len());
+        syscall!(nr::CLOSE, info);
+        n.max(0) as usize
+    };
+    for line in buf[..n].split(|&b| b == b'\n').filter(|l| l.starts_with(b"tfd:")) {
+        let mut words = line.split(|b| *b == b' ' || *b == b'\t').filter(|w| !w.is_empty());
+        let mut value = |radix| words.by_ref().nth(1).map_or(0, |w| number(w, radix));
+        let (target, events, data) = (value(10), value(16), value(16));
+        // struct epoll_event is packed: 4 bytes of events, 8 of data.
+        let mut event = [0u8; 12];
+        event[..4].copy_from_slice(&(events as u32).to_le_bytes());
+        event[4..].copy_from_slice(&data.to_le_bytes());
+        // SAFETY: sets the interest that is there.
+        unsafe { syscall!(EPOLL_CTL, fd, MOD, target, event.as_ptr()) };
+    }
+}
+
+fn number(word: &[u8], radix: u32) -> u64 {
+    word.iter()
+        .map_while(|c| (*c as char).to_digit(radix))
+        .fold(0u64, |v, d| v.wrapping_mul(radix as u64).wrapping_add(d as u64))
+}

@@ -1,0 +1,52 @@
+//! Interval timers (setitimer, alarm): the kernel forgets them with the process, the kernel state keeps them.
+
+use crate::dispatch::{native, Call};
+use crate::state::Engine;
+use crate::sys::{err, now_ns, nr, syscall};
+use crate::user;
+
+const ITIMER_REAL: u64 = 0;
+pub const SIGALRM: i32 = 14;
+
+fn nanoseconds(timeval: [u64; 2]) -> u64 {
+    timeval[0].saturating_mul(1_000_000_000).saturating_add(timeval[1].saturating_mul(1000))
+}
+
+/// setitimer and alarm. Their effect is private: a rollback sets the committed timer again.
+pub fn set(e: &mut Engine, call: &Call) -> i64 {
+    let r = native(call);
+    if err::is(r) {
+        return r;
+    }
+    let a = call.args;
+    let (interval, value) = match call.nr {
+        nr::ALARM => (0, nanoseconds([a[0] & 0xffff_ffff, 0])),
+        _ if a[0] != ITIMER_REAL => return r,
+        _ => match user::read::<[u64; 4]>(a[1]) {
+            Some(t) => (nanoseconds([t[0], t[1]]), nanoseconds([t[2], t[3]])),
+            None => (0, 0),
+        },
+    };
+    e.kernel.itimer = if value == 0 { [0, 0] } else { [interval, now_ns() + value] };
+    e.kernel_dirty = true;
+    r
+}
+
+/// A timer without interval is over when its signal was delivered.
+pub fn delivered(e: &mut Engine) {
+    if e.kernel.itimer[0] == 0 && e.kernel.itimer[1] != 0 && e.kernel.itimer[1] <= now_ns() {
+        e.kernel.itimer = [0, 0];
+        e.kernel_dirty = true;
+    }
+}
+
+/// Sets the committed timer in a restored process. One whose time has come meanwhile fires at once.
+pub fn restore(e: &Engine) {
+    let [interval, deadline] = e.kernel.itimer;
+    let left = if deadline == 0 { 0 } else { deadline.saturating_sub(now_ns()).max(1000) };
+    let timeval = |ns: u64| [ns / 1_000_000_000, ns % 1_000_000_000 / 1000];
+    let ([a, b], [c, d]) = (timeval(interval), timeval(left));
+    let value = [a, b, c, d];
+    // SAFETY: sets the timer of this process.
+    unsafe { syscall!(nr::SETITIMER, ITIMER_REAL, value.as_ptr(), 0) };
+}
