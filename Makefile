@@ -1,7 +1,7 @@
-# make demo, make test: all a fresh Debian 12 with a Rust toolchain needs.
+# make demo, make test, make bench: all a fresh Debian 12 with a Rust toolchain needs.
 CASES = cargo test --release -p outlast-cases
 
-.PHONY: build test soak mutants lint install-deps
+.PHONY: build test bench soak mutants lint install-deps
 
 build: install-deps
 	cargo build --release --workspace
@@ -19,6 +19,10 @@ soak: build
 # Switches one mechanism after the other off and shows which test noticed.
 mutants: build
 	$(CASES) --test mutants
+
+# Every number that SPECIFICATION.md promises; BENCH="--filter commit --json", for example, goes to the program.
+bench: build
+	target/release/outlast-bench $(BENCH)
 
 lint:
 	cargo fmt --all --check
