@@ -3,7 +3,7 @@
  * each K: the median over the batches of the mean of an iteration. */
 #include "measure.h"
 
-enum { BATCHES_MAX = 1000, WARM_UP = 100, TEXT = 4096 };
+enum { WARM_UP = 100, TEXT = 4096 };
 
 /* Visits every page once before any comes again, far from the one before: 40503 has no factor of 2 or 5. */
 static size_t scattered(size_t n, size_t pages)
@@ -17,7 +17,7 @@ int main(int argc, char **argv)
         return 2;
     size_t bytes = strtoul(argv[2], NULL, 10) << 20, pages = bytes >> 12, next = 0;
     int cold = !strcmp(argv[3], "cold"), batches = atoi(argv[4]), iterations = atoi(argv[5]);
-    static double cost[BATCHES_MAX];
+    static struct batches cost;
     char text[TEXT] = "";
     if (batches < 1 || batches > BATCHES_MAX || iterations < 1)
         return 2;
@@ -27,7 +27,7 @@ int main(int argc, char **argv)
         size_t k = strtoul(argv[a], NULL, 10);
         for (int b = cold ? 0 : -1; b < batches; b++) {
             int rounds = b < 0 ? WARM_UP : iterations;
-            uint64_t began = now_ns();
+            begin_batch(&cost);
             for (int i = 0; i < rounds; i++) {
                 for (size_t p = 0; p < k; p++) {
                     size_t page = cold ? scattered(next++, pages) : p;
@@ -36,9 +36,9 @@ int main(int argc, char **argv)
                 visible_byte();
             }
             if (b >= 0)
-                cost[b] = (double)(now_ns() - began) / rounds;
+                end_batch(&cost, rounds);
         }
-        snprintf(text + strlen(text), TEXT - strlen(text), "%zu %.1f\n", k, median(cost, batches));
+        snprintf(text + strlen(text), TEXT - strlen(text), "%zu %.1f\n", k, median(&cost));
     }
     publish(argv[1], text);
     return 0;

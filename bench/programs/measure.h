@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -51,14 +52,52 @@ static inline void publish(const char *path, const char *text)
         fail(path);
 }
 
+/* How often others were given this processor while we could have used it. */
+static inline long preemptions(void)
+{
+    struct rusage usage;
+    if (getrusage(RUSAGE_THREAD, &usage))
+        fail("getrusage");
+    return usage.ru_nivcsw;
+}
+
 static int by_value(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
-static inline double median(double *values, int count)
+/* Batches of iterations: those in which another program ran in between count only if there are no others. */
+enum { BATCHES_MAX = 4000 };
+
+struct batches {
+    double clean[BATCHES_MAX], disturbed[BATCHES_MAX];
+    int clean_count, disturbed_count;
+    long preemptions;
+    uint64_t began;
+};
+
+static inline void begin_batch(struct batches *b)
 {
+    b->preemptions = preemptions();
+    b->began = now_ns();
+}
+
+static inline void end_batch(struct batches *b, int iterations)
+{
+    double each = (double)(now_ns() - b->began) / iterations;
+    if (preemptions() == b->preemptions)
+        b->clean[b->clean_count++] = each;
+    else
+        b->disturbed[b->disturbed_count++] = each;
+}
+
+/* The median batch, and none left. */
+static inline double median(struct batches *b)
+{
+    int clean = b->clean_count > 0, count = clean ? b->clean_count : b->disturbed_count;
+    double *values = clean ? b->clean : b->disturbed;
     qsort(values, count, sizeof *values, by_value);
+    b->clean_count = b->disturbed_count = 0;
     return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
 }

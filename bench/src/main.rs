@@ -17,6 +17,7 @@ mod report;
 mod rounds;
 mod running;
 mod statistics;
+mod trial;
 mod user;
 mod workshop;
 

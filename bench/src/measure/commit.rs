@@ -1,14 +1,12 @@
 //! The heart's price: commit, then write one byte to a pipe exactly once, after some pages were dirtied.
 
-use crate::conditions::Conditions;
 use crate::failure::{Failure, Outcome};
-use crate::launch::{Launch, Side, Streams};
-use crate::measurement::{sides, Collected, Measurement};
-use crate::pipe;
+use crate::measurement::{Collected, Measurement};
 use crate::promise::{Promise, Relation, Unit};
+use crate::trial::Trial;
 use crate::user::{we_are_root, User};
 use crate::workshop::Workshop;
-use std::process::Stdio;
+use std::ffi::OsString;
 
 /// Whether the pages were dirtied again and again, or not for long.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -71,7 +69,7 @@ pub struct Commit {
 }
 
 impl Commit {
-    /// 1 / 4 / 16 / 64 pages that are hot. A batch is so long that the ring is folded within it, too.
+    /// 1 / 4 / 16 / 64 pages that are hot.
     pub fn hot(megabytes: u32, means: Means) -> Self {
         let limits = match means {
             Means::NoBpf => [3.0, 3.5, 5.0, 13.0],
@@ -79,7 +77,7 @@ impl Commit {
         };
         let limits = [1, 4, 16, 64].into_iter().zip(limits).collect();
         let rounds = if megabytes > 100 { 5 } else { 9 };
-        Self { pages: Pages::Hot, megabytes, means, limits, effort: Effort { batches: 20, iterations: 1000 }, rounds }
+        Self { pages: Pages::Hot, megabytes, means, limits, effort: Effort { batches: 100, iterations: 200 }, rounds }
     }
 
     /// 1 / 16 pages anywhere in a gigabyte.
@@ -88,13 +86,13 @@ impl Commit {
             Means::NoBpf => vec![(1, 25.0), (16, 120.0)],
             _ => vec![(1, 8.0), (16, 80.0)],
         };
-        let effort = Effort { batches: 20, iterations: 50 };
+        let effort = Effort { batches: 60, iterations: 10 };
         Self { pages: Pages::Cold, megabytes: 1024, means, limits, effort, rounds: 5 }
     }
 
     /// 100 pages of 16 MB: the paper's measure of 1998.
     pub fn cold_hundred() -> Self {
-        let effort = Effort { batches: 20, iterations: 10 };
+        let effort = Effort { batches: 60, iterations: 3 };
         let limits = vec![(100, 250.0)];
         Self { pages: Pages::Cold, megabytes: 16, means: Means::Any, limits, effort, rounds: 9 }
     }
@@ -111,32 +109,15 @@ impl Commit {
         format!("commit-{}-{pages}-{size}{}", self.pages.word(), self.means.words()[0])
     }
 
-    /// Microseconds an iteration, in the order of the limits.
-    fn run(&self, workshop: &Workshop, side: Side) -> Outcome<(Vec<f64>, Conditions)> {
-        let user = self.means.user();
-        let result = workshop.work(user).join("result");
-        // Left by the run before.
-        let _ = std::fs::remove_file(&result);
-        let (reader, output) = pipe::roomy()?;
-        let mut argv = vec![workshop.executable("commit").into(), result.clone().into()];
+    fn trial(&self, workshop: &Workshop) -> Trial {
         let numbers = [self.effort.batches, self.effort.iterations].map(|n| n.to_string());
-        argv.extend([&*self.megabytes.to_string(), self.pages.word(), &numbers[0], &numbers[1]].map(Into::into));
-        argv.extend(self.limits.iter().map(|(pages, _)| pages.to_string().into()));
-        let launch = Launch { workshop, user, side, argv };
-        let streams = Streams { input: Stdio::null(), output, errors: Stdio::piped() };
-        let mut running = launch.start(streams)?;
-        let text = running.wait_for_file(&result)?;
-        let conditions = running.finish()?;
-        drop(reader);
-        Ok((self.parse(&text)?, conditions))
-    }
-
-    fn parse(&self, text: &str) -> Outcome<Vec<f64>> {
-        let figure = |line: &str| Some(line.split_once(' ')?.1.parse::<f64>().ok()? / 1000.0);
-        let figures: Option<Vec<f64>> = text.lines().map(figure).collect();
-        match figures.filter(|figures| figures.len() == self.limits.len()) {
-            Some(figures) => Ok(figures),
-            None => Err(Failure::Unreadable("commit".into(), text.into())),
+        let words = [&*self.megabytes.to_string(), self.pages.word(), &numbers[0], &numbers[1]].map(OsString::from);
+        let pages = self.limits.iter().map(|(pages, _)| pages.to_string().into());
+        Trial {
+            user: self.means.user(),
+            before: vec![workshop.executable("commit").into()],
+            after: words.into_iter().chain(pages).collect(),
+            figures: self.limits.len(),
         }
     }
 }
@@ -171,21 +152,13 @@ impl Measurement for Commit {
         if self.means == Means::Bpf && !we_are_root() {
             return Err(Failure::NotHere("only root may load BPF programs".into()));
         }
-        let (mut native, mut protected) = (Vec::new(), Vec::new());
-        for side in sides(number, &[]) {
-            let (figures, conditions) = self.run(workshop, side)?;
-            if side == Side::Native {
-                native = figures;
-                continue;
-            }
-            protected = figures;
-            collected.conditions(&conditions);
-            if self.means == Means::Bpf && !conditions.fault_list {
-                collected.obstacle("measured without BPF: this build, or this kernel, has no fault list");
-            }
+        let (native, protected, conditions) = self.trial(workshop).pair(number, workshop)?;
+        collected.conditions(&conditions);
+        if self.means == Means::Bpf && !conditions.fault_list {
+            collected.obstacle("measured without BPF: this build, or this kernel, has no fault list");
         }
         for ((pages, _), (native, protected)) in self.limits.iter().zip(native.into_iter().zip(protected)) {
-            collected.add(&self.id(*pages), Some(native), protected);
+            collected.add(&self.id(*pages), Some(native / 1000.0), protected / 1000.0);
         }
         Ok(())
     }

@@ -1,9 +1,15 @@
 //! All measurements: the table of promises, one file for each kind.
 
+mod calls;
 mod commit;
+mod print;
+mod startup;
 
 use crate::measurement::Measurement;
+use calls::Calls;
 use commit::{Commit, Means};
+use print::Print;
+use startup::Startup;
 
 /// Everything that is promised, in the order of SPECIFICATION.md.
 pub fn all() -> Vec<Box<dyn Measurement>> {
@@ -15,5 +21,8 @@ pub fn all() -> Vec<Box<dyn Measurement>> {
         Box::new(Commit::cold(Means::Bpf)),
         Box::new(Commit::cold(Means::NoBpf)),
         Box::new(Commit::cold_hundred()),
+        Box::new(Print),
+        Box::new(Calls),
+        Box::new(Startup),
     ]
 }
