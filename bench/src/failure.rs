@@ -18,8 +18,6 @@ pub enum Failure {
     Ended(String, String, String),
     /// {0} told nothing sensible: {1:?}
     Unreadable(String, String),
-    /// this build has no `outlast {0}`
-    NoOption(&'static str),
     /// not possible here: {0}
     NotHere(String),
     /// the program ran unprotected: {0}

@@ -53,6 +53,13 @@ impl Collected {
         }
     }
 
+    /// A note with figures that differ a little from run to run: the first run's stands for all that begin with `kind`.
+    pub fn note_once(&mut self, kind: &str, text: String) {
+        if !self.notes.iter().any(|note| note.starts_with(kind)) {
+            self.notes.push(text);
+        }
+    }
+
     /// Under what circumstances the protected runs ran.
     pub fn conditions(&mut self, conditions: &Conditions) {
         // Counts differ a little from run to run; the first run's stand for all.

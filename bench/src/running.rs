@@ -49,6 +49,11 @@ impl Running {
         self.session.as_ref().ok_or_else(|| Failure::Unprotected(self.name.clone()))
     }
 
+    /// Where a protected program's session and store are.
+    pub fn folder(&self) -> &Path {
+        self.folder.as_deref().unwrap_or(Path::new(""))
+    }
+
     /// The program's own process.
     pub fn program_pid(&mut self) -> Outcome<Pid> {
         let pid = match self.folder {
@@ -156,11 +161,20 @@ fn map(path: &Path) -> Option<Session> {
 }
 
 impl Drop for Running {
-    /// The watcher first: it would bring back what is ended before it.
+    /// The watcher first: it would bring back what is ended before it. What it leaves behind would fill the memory.
     fn drop(&mut self) {
-        if self.ended {
-            return;
+        if !self.ended {
+            self.end();
         }
+        if let Some(folder) = &self.folder {
+            // What cannot be removed goes with the workshop.
+            let _ = std::fs::remove_dir_all(folder);
+        }
+    }
+}
+
+impl Running {
+    fn end(&mut self) {
         let control = self.session.as_ref().map(Session::control);
         let kin = control.map(|c| [&c.program_pid, &c.anchor_pid].map(|pid| pid.load(Acquire)));
         let (_, _) = (self.child.kill(), self.child.wait());

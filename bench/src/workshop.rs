@@ -27,10 +27,11 @@ impl Workshop {
             return Err(Failure::NotHere(format!("{} is missing; build it with `make build`", outlast.display())));
         }
         let programs = Path::new(env!("BENCH_PROGRAMS"));
-        let built = fs::read_dir(programs).tried_on(programs)?.filter_map(|entry| Some(entry.ok()?.path()));
-        for from in built.chain([outlast.to_path_buf()]) {
-            let to = workshop.executable(&from.file_name().unwrap_or_default().to_string_lossy());
-            fs::copy(&from, &to).tried_on(from)?;
+        fs::copy(outlast, workshop.executable("outlast")).tried_on(outlast)?;
+        for entry in fs::read_dir(programs).tried_on(programs)? {
+            let from = entry.tried_on(programs)?.path();
+            let name = from.file_name().unwrap_or_default().to_string_lossy();
+            fs::copy(&from, workshop.executable(&name)).tried_on(&from)?;
         }
         for user in [User::Own, User::Ordinary] {
             for folder in [workshop.state(user), workshop.work(user)] {

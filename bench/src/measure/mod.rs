@@ -2,13 +2,19 @@
 
 mod calls;
 mod commit;
+mod memory;
 mod print;
+mod respawn;
+mod rollback;
 mod startup;
 
 use crate::measurement::Measurement;
 use calls::Calls;
 use commit::{Commit, Means};
+use memory::Memory;
 use print::Print;
+use respawn::Respawn;
+use rollback::Rollback;
 use startup::Startup;
 
 /// Everything that is promised, in the order of SPECIFICATION.md.
@@ -23,6 +29,13 @@ pub fn all() -> Vec<Box<dyn Measurement>> {
         Box::new(Commit::cold_hundred()),
         Box::new(Print),
         Box::new(Calls),
+        Box::new(Rollback),
+        Box::new(Respawn { megabytes: 10, commits: 0, limit: 4.0 }),
+        Box::new(Respawn { megabytes: 1024, commits: 0, limit: 12.0 }),
+        Box::new(Respawn { megabytes: 10, commits: 10_000, limit: 4.0 }),
+        Box::new(Respawn { megabytes: 1024, commits: 10_000, limit: 12.0 }),
         Box::new(Startup),
+        Box::new(Memory { megabytes: 10 }),
+        Box::new(Memory { megabytes: 500 }),
     ]
 }
