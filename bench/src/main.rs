@@ -6,6 +6,7 @@
 
 mod cli;
 mod conditions;
+mod cpu;
 mod failure;
 mod launch;
 mod machine;
@@ -17,6 +18,7 @@ mod report;
 mod rounds;
 mod running;
 mod statistics;
+mod terminal;
 mod trial;
 mod user;
 mod workshop;

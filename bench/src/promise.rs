@@ -38,7 +38,7 @@ pub enum Relation {
     Whole,
     /// Protected less native.
     Added,
-    /// Protected less native, in percent of native.
+    /// Protected less native, both in milliseconds, in percent of native.
     Overhead,
 }
 

@@ -2,6 +2,8 @@
 
 mod calls;
 mod commit;
+mod computation;
+mod interactive;
 mod memory;
 mod print;
 mod respawn;
@@ -11,6 +13,8 @@ mod startup;
 use crate::measurement::Measurement;
 use calls::Calls;
 use commit::{Commit, Means};
+use computation::Computation;
+use interactive::Interactive;
 use memory::Memory;
 use print::Print;
 use respawn::Respawn;
@@ -34,6 +38,11 @@ pub fn all() -> Vec<Box<dyn Measurement>> {
         Box::new(Respawn { megabytes: 1024, commits: 0, limit: 12.0 }),
         Box::new(Respawn { megabytes: 10, commits: 10_000, limit: 4.0 }),
         Box::new(Respawn { megabytes: 1024, commits: 10_000, limit: 12.0 }),
+        Box::new(Computation::Gzip),
+        Box::new(Computation::Python),
+        Box::new(Interactive::nvi()),
+        Box::new(Interactive::sc()),
+        Box::new(Interactive::game()),
         Box::new(Startup),
         Box::new(Memory { megabytes: 10 }),
         Box::new(Memory { megabytes: 500 }),

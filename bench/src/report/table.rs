@@ -36,21 +36,18 @@ fn row(line: usize, report: &Report) -> [String; COLUMNS] {
     let unit = promise.unit;
     let sign = if promise.relation == Relation::Whole { "" } else { "+" };
     let figure = |f: &dyn Fn(&Summary) -> String| report.figure.as_ref().map_or("–".into(), f);
-    let native_unit = if promise.relation == Relation::Overhead { None } else { Some(unit) };
+    // An overhead is one of milliseconds.
+    let native_unit = if promise.relation == Relation::Overhead { Unit::Milliseconds } else { unit };
     [
         line.to_string(),
         promise.what.clone(),
         figure(&|f| format!("{sign}{} {}", number(f.median), unit.symbol())),
         figure(&|f| format!("{}–{}", number(f.quartiles[0]), number(f.quartiles[1]))),
         figure(&|f| format!("{}–{}", number(f.range[0]), number(f.range[1]))),
-        report.native.map_or("–".into(), |n| quantity(n.median, native_unit)),
+        report.native.map_or("–".into(), |n| format!("{} {}", number(n.median), native_unit.symbol())),
         format!("≤ {sign}{} {}", number(promise.limit), unit.symbol()),
         report.verdict.word().into(),
     ]
-}
-
-fn quantity(value: f64, unit: Option<Unit>) -> String {
-    unit.map_or_else(|| number(value), |unit| format!("{} {}", number(value), unit.symbol()))
 }
 
 /// Three digits that count.
