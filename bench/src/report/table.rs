@@ -41,7 +41,7 @@ fn row(line: usize, report: &Report) -> [String; COLUMNS] {
     [
         line.to_string(),
         promise.what.clone(),
-        figure(&|f| format!("{sign}{} {}", number(f.median), unit.symbol())),
+        figure(&|f| format!("{}{} {}", if f.median < 0.0 { "" } else { sign }, number(f.median), unit.symbol())),
         figure(&|f| format!("{}–{}", number(f.quartiles[0]), number(f.quartiles[1]))),
         figure(&|f| format!("{}–{}", number(f.range[0]), number(f.range[1]))),
         report.native.map_or("–".into(), |n| format!("{} {}", number(n.median), native_unit.symbol())),
