@@ -1,10 +1,14 @@
-# make demo, make test: all a fresh Debian 12 with a Rust toolchain needs.
+# make demo, make test, make bench: all a fresh Debian 12 with a Rust toolchain needs.
 CASES = cargo test --release -p outlast-cases
 
-.PHONY: build test soak mutants lint install-deps
+.PHONY: build demo test bench soak mutants lint install-deps
 
 build: install-deps
 	cargo build --release --workspace
+
+# The main job on real input: an interactive python3 that is killed again and again. Less than a minute.
+demo: build
+	target/release/outlast-demo
 
 # Everything, within about ten minutes on two cores; says what it skips and why.
 test: build
@@ -19,6 +23,10 @@ soak: build
 # Switches one mechanism after the other off and shows which test noticed.
 mutants: build
 	$(CASES) --test mutants
+
+# Every number that SPECIFICATION.md promises; BENCH="--filter commit --json", for example, goes to the program.
+bench: build
+	target/release/outlast-bench $(BENCH)
 
 lint:
 	cargo fmt --all --check

@@ -1,0 +1,35 @@
+//! Builds the small programs that are measured, with the C compiler of the system.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A game is measured that the cases have already.
+const GAME: &str = "../cases/programs/game.c";
+
+fn main() {
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR")).join("programs");
+    fs::create_dir_all(&out).expect("make a folder for the programs");
+    println!("cargo:rerun-if-changed=programs");
+    println!("cargo:rerun-if-changed={GAME}");
+    println!("cargo:rustc-env=BENCH_PROGRAMS={}", out.display());
+    for entry in fs::read_dir("programs").expect("list programs/") {
+        let source = entry.expect("list programs/").path();
+        if source.extension().is_some_and(|e| e == "c") {
+            compile(&source, &out, &[]);
+        }
+    }
+    compile(Path::new(GAME), &out, &["-lncurses", "-ltinfo"]);
+}
+
+fn compile(source: &Path, out: &Path, libraries: &[&str]) {
+    let status = Command::new("gcc")
+        .args(["-O2", "-g0", "-Wall", "-Wextra", "-Werror", "-o"])
+        .arg(out.join(source.file_stem().expect("a source file has a name")))
+        .arg(source)
+        .args(libraries)
+        .status()
+        .unwrap_or_else(|e| panic!("cannot run gcc ({e}): install it with `make install-deps`"));
+    assert!(status.success(), "gcc failed on {}", source.display());
+}

@@ -1,0 +1,78 @@
+//! The command line of the benchmarks.
+
+use crate::failure::{Failure, Outcome};
+use crate::machine::Machine;
+use crate::measurement::Measurement;
+use crate::promise::Verdict;
+use crate::report::{json, table};
+use crate::workshop::Workshop;
+use crate::{measure, rounds};
+use clap::Parser;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Measure every number that SPECIFICATION.md promises, each paired with a native run
+#[derive(Parser)]
+#[command(name = "outlast-bench", version)]
+pub struct Cli {
+    /// Only promises whose id contains this; may be given more than once
+    #[arg(long, short, value_name = "TEXT")]
+    filter: Vec<String>,
+    /// Print one JSON object in place of the table
+    #[arg(long)]
+    json: bool,
+    /// Pairs of runs a measurement, in place of its own number
+    #[arg(long, value_name = "N")]
+    rounds: Option<usize>,
+    /// List the promises and measure nothing
+    #[arg(long)]
+    list: bool,
+    /// Exit with status 1 if a promise was missed
+    #[arg(long)]
+    check: bool,
+    /// The outlast that is measured  [default: the one beside this program]
+    #[arg(long, value_name = "FILE")]
+    outlast: Option<PathBuf>,
+}
+
+impl Cli {
+    pub fn execute(&self) -> Outcome<ExitCode> {
+        let wanted = self.wanted();
+        if self.list {
+            for promise in wanted.iter().flat_map(|m| m.promises()).filter(|p| self.wants(&p.id)) {
+                println!("{}: {}", promise.id, promise.what);
+            }
+            return Ok(ExitCode::SUCCESS);
+        }
+        let machine = Machine::this();
+        let workshop = Workshop::open(&self.outlast()?)?;
+        let mut reports = rounds::run(wanted, self.rounds, &workshop);
+        reports.retain(|report| self.wants(&report.promise.id));
+        match self.json {
+            true => {
+                println!("{}", json::text(&machine, &reports).map_err(|e| Failure::Kernel("write JSON", e.into()))?)
+            }
+            false => print!("{}", table::text(&machine, &reports)),
+        }
+        let missed = reports.iter().any(|report| report.verdict == Verdict::Missed);
+        Ok(ExitCode::from(u8::from(self.check && missed)))
+    }
+
+    fn wanted(&self) -> Vec<Box<dyn Measurement>> {
+        let mut all = measure::all();
+        all.retain(|m| m.promises().iter().any(|promise| self.wants(&promise.id)));
+        all
+    }
+
+    fn wants(&self, id: &str) -> bool {
+        self.filter.is_empty() || self.filter.iter().any(|text| id.contains(text.as_str()))
+    }
+
+    fn outlast(&self) -> Outcome<PathBuf> {
+        if let Some(path) = &self.outlast {
+            return Ok(path.clone());
+        }
+        let own = std::env::current_exe().map_err(|e| Failure::Kernel("find this program's file", e))?;
+        Ok(own.with_file_name("outlast"))
+    }
+}

@@ -1,0 +1,68 @@
+//! Under what circumstances a protected program ran: what the engine had, and what it could not preserve.
+
+use crate::failure::{Failure, Outcome};
+use outlast_image::control::state;
+use outlast_image::inject::option;
+use outlast_supervisor::reports;
+use outlast_supervisor::session::Session;
+use std::fmt;
+use std::sync::atomic::Ordering::Acquire;
+
+/// Of a native run: nothing.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Conditions {
+    pub commits: u64,
+    /// Whether BPF lists the addresses of page faults.
+    pub fault_list: bool,
+    pub ring: bool,
+    pub write_protect_signal: bool,
+    /// Call sites that were rewritten.
+    pub rewritten: u64,
+    /// Of the calls that the engine looked at, the share that came in by a signal.
+    pub trapped: f64,
+    pub degradations: Vec<&'static str>,
+}
+
+impl Conditions {
+    /// # Errors
+    /// The program was not protected, so that its figures tell nothing.
+    pub fn of(session: &Session) -> Outcome<Self> {
+        let (control, args) = (session.control(), session.inject_args());
+        let degradations = reports::degradations(control.degradations.load(Acquire));
+        let commits = control.commits.load(Acquire);
+        if commits == 0 || control.state.load(Acquire) == state::SUSPENDED {
+            return Err(Failure::Unprotected(degradations.join(", ")));
+        }
+        let has = |bit| args.options & bit != 0;
+        let calls = control.gate_calls.load(Acquire).max(1) as f64;
+        Ok(Self {
+            commits,
+            fault_list: has(option::FAULT_LIST),
+            ring: !has(option::NO_RING) && !degradations.contains(&"no-io-uring"),
+            write_protect_signal: has(option::TRACKER_MPROTECT),
+            rewritten: control.rewritten_sites.load(Acquire),
+            trapped: control.trapped_calls.load(Acquire) as f64 / calls,
+            degradations,
+        })
+    }
+}
+
+impl fmt::Display for Conditions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = |yes, word, otherwise| if yes { word } else { otherwise };
+        write!(
+            f,
+            "{}, {}, {}, {} rewritten sites, {:.0} % of slow calls trapped",
+            word(self.write_protect_signal, "mprotect", "async write protection"),
+            word(self.fault_list, "BPF fault list", "no BPF"),
+            word(self.ring, "io_uring", "no io_uring"),
+            self.rewritten,
+            self.trapped * 100.0
+        )?;
+        let odd: Vec<_> = self.degradations.iter().filter(|d| **d != "pid-changed").copied().collect();
+        if !odd.is_empty() {
+            write!(f, ", not preserved: {}", odd.join(", "))?;
+        }
+        Ok(())
+    }
+}

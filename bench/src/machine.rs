@@ -1,0 +1,43 @@
+//! What the figures were measured on.
+
+use serde::Serialize;
+use std::fmt;
+use std::fs;
+
+#[derive(Serialize)]
+pub struct Machine {
+    pub kernel: String,
+    pub processor: String,
+    pub processors: usize,
+    pub memory_mib: u64,
+    /// Load average over a minute when the measurements began: whoever else was running.
+    pub load: f64,
+    pub user: &'static str,
+}
+
+impl Machine {
+    pub fn this() -> Self {
+        let field = |path: &str, name: &str| {
+            let text = fs::read_to_string(path).unwrap_or_default();
+            let line = text.lines().find(|line| line.starts_with(name));
+            line.and_then(|line| Some(line.split_once(':')?.1.trim().to_string())).unwrap_or_default()
+        };
+        let kilobytes = field("/proc/meminfo", "MemTotal").trim_end_matches(" kB").parse::<u64>();
+        let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+        Self {
+            kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
+            processor: field("/proc/cpuinfo", "model name"),
+            processors: std::thread::available_parallelism().map_or(1, usize::from),
+            memory_mib: kilobytes.unwrap_or(0) / 1024,
+            load: load.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0.0),
+            user: crate::user::User::Own.word(),
+        }
+    }
+}
+
+impl fmt::Display for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kernel, processor, processors, memory_mib, load, user } = self;
+        write!(f, "Linux {kernel}, {processors} × {processor}, {memory_mib} MiB, load {load}, run by {user}")
+    }
+}

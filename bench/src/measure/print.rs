@@ -1,0 +1,51 @@
+//! A python program that prints in a loop and flushes every time.
+
+use crate::failure::Outcome;
+use crate::measurement::{Collected, Measurement};
+use crate::promise::{Promise, Relation, Unit};
+use crate::trial::Trial;
+use crate::user::User;
+use crate::workshop::Workshop;
+
+pub struct Print;
+
+const ID: &str = "python-print";
+
+/// Prints in short batches and leaves the median batch's nanoseconds a print.
+const SCRIPT: &str = "\
+import os, sys, time
+clock, batches, size = time.perf_counter_ns, [], 100
+for b in range(100):
+    began = clock()
+    for i in range(size):
+        print(i, flush=True)
+    batches.append((clock() - began) / size)
+batches.sort()
+with open(sys.argv[1] + '.new', 'w') as result:
+    result.write('print %.1f\\n' % batches[len(batches) // 2])
+os.rename(sys.argv[1] + '.new', sys.argv[1])
+";
+
+impl Measurement for Print {
+    fn name(&self) -> String {
+        "python prints".into()
+    }
+
+    fn promises(&self) -> Vec<Promise> {
+        let what = "python3 print(i, flush=True) in a loop, a print".into();
+        vec![Promise { id: ID.into(), what, unit: Unit::Microseconds, relation: Relation::Whole, limit: 10.0 }]
+    }
+
+    fn rounds(&self) -> usize {
+        9
+    }
+
+    fn round(&mut self, number: usize, workshop: &Workshop, collected: &mut Collected) -> Outcome<()> {
+        let before = ["python3", "-c", SCRIPT].map(Into::into).to_vec();
+        let trial = Trial { user: User::Own, before, after: Vec::new(), figures: 1 };
+        let (native, protected, conditions) = trial.pair(number, workshop)?;
+        collected.conditions(&conditions);
+        collected.add(ID, Some(native[0] / 1000.0), protected[0] / 1000.0);
+        Ok(())
+    }
+}
