@@ -54,6 +54,8 @@ impl Supervisor {
         let dead = self.pid;
         let born = self.respawn();
         let cause = names::signal(signal);
+        // What the engine had to say happened before; the program need not wait for it to be written.
+        self.drain_events();
         self.log.add(&Entry::new(Kind::Killed).cause(&*cause).phase(phase).seq(seq).pid(dead));
         let Some(pid) = born else { return self.cold_resume(&cause, died) };
         self.pid = pid;
