@@ -60,7 +60,6 @@ mod vec_region;
 mod word;
 
 pub use areas::{Areas, Span, CHUNK, COMMITTED, PAGE};
-pub use word::unseal;
 pub use cpu::Cpu;
 pub use crc::crc32c;
 pub use diff::Page;
@@ -75,3 +74,4 @@ pub use store::{Stats, Store};
 pub use superblock::{Params, Parent, Superblock, VERSION};
 #[cfg(any(test, feature = "std"))]
 pub use vec_region::VecRegion;
+pub use word::unseal;

@@ -128,6 +128,7 @@ impl Supervisor {
             _ => clock::monotonic(),
         };
         self.repeat_requests();
+        self.look_at_credentials();
         let entry = Entry::at(clock::time_of_day(resumed), recovering.kind);
         let took = Duration::from_nanos(resumed - recovering.died);
         self.log.add(

@@ -54,7 +54,7 @@ impl Home {
         let programs: Value =
             serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {}", said(&output)));
         let programs = programs.as_array().unwrap().iter();
-        programs.filter(|program| program["name"] == name).last().cloned().unwrap_or(Value::Null)
+        programs.filter(|program| program["name"] == name).next_back().cloned().unwrap_or(Value::Null)
     }
 
     /// Waits until a program's status is as wanted.
