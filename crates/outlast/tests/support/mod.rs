@@ -53,8 +53,8 @@ impl Home {
         let output = self.outlast(["ps", "--all", "--json"]).output().unwrap();
         let programs: Value =
             serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {}", said(&output)));
-        let programs = programs.as_array().unwrap().iter();
-        programs.filter(|program| program["name"] == name).next_back().cloned().unwrap_or(Value::Null)
+        let mut programs = programs.as_array().unwrap().iter();
+        programs.find(|program| program["name"] == name).cloned().unwrap_or(Value::Null)
     }
 
     /// Waits until a program's status is as wanted.
