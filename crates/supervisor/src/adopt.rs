@@ -161,6 +161,8 @@ impl Remains {
     /// A supervisor for it, with this session; no process is watched yet.
     pub fn supervise(self, session: Session) -> Result<Supervisor, Error> {
         let Self { folder, lock, stores, mut meta } = self;
+        // Before there is another thread, which would have them unblocked and take them.
+        let signals = Signals::block().map_err(|e| Error::Kernel("block signals", e))?;
         let argv: Vec<OsString> = meta.argv.iter().map(|arg| arg.to_os_string()).collect();
         let command = Command::new(&meta.exe.to_path(), &argv)?;
         let generation = Generation::new(meta.generation, session, stores.open()?)?;
@@ -173,7 +175,7 @@ impl Remains {
             log,
             command,
             engine: Engine::new()?,
-            signals: Signals::block().map_err(|e| Error::Kernel("block signals", e))?,
+            signals,
             kin: Kin::default(),
             handover: Handover::None,
             injection_faults: 0,

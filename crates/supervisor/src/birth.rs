@@ -1,6 +1,7 @@
 //! How the program's process comes to be: executed, and the engine put into it before its first instruction.
 
 use crate::channel::{self, Channel};
+use crate::credentials::Credentials;
 use crate::end::End;
 use crate::engine::Engine;
 use crate::error::Error;
@@ -18,6 +19,8 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 pub struct Birth {
     pub pid: pid_t,
     channel: Channel,
+    /// What it must have when it gets to its exec stop; none: whatever it has.
+    credentials: Option<Credentials>,
 }
 
 /// What became of it.
@@ -33,11 +36,11 @@ pub enum Born {
 }
 
 impl Birth {
-    /// Starts the process.
-    pub fn begin(command: &Command, signals: &Inherited) -> Result<Self, Errno> {
+    /// Starts the process, with what it must have if that is given.
+    pub fn begin(command: &Command, signals: &Inherited, credentials: Option<Credentials>) -> Result<Self, Errno> {
         let channel = Channel::new()?;
-        let pid = launch::start_traced(command, channel.theirs(), signals)?;
-        Ok(Self { pid, channel })
+        let pid = launch::start_traced(command, channel.theirs(), signals, credentials.as_ref())?;
+        Ok(Self { pid, channel, credentials })
     }
 
     /// Sends the descriptors that the process will receive.
@@ -59,6 +62,12 @@ impl Birth {
             Err(Refusal::Fault(Fault::Gone(end))) => return Ok(Born::Gone(end)),
             Err(Refusal::Fault(fault)) => return Ok(self.abandon(fault)),
             Ok(()) => (),
+        }
+        // By the kernel's word, and before it could become anybody.
+        if self.credentials.is_some() && Credentials::of(self.pid) != self.credentials {
+            self.end();
+            let what = "a fresh process cannot have the credentials that it had".into();
+            return Ok(Born::Untraceable(Degradation::PrivilegedProgram, what));
         }
         match inject(self.pid, Some(self.channel.theirs().as_raw_fd()), what) {
             Ok(()) => Ok(Born::Protected),

@@ -1,6 +1,7 @@
 //! Rung 3: program and anchor are gone. A fresh process of the same program becomes the one in the store.
 
 use crate::birth::{Birth, Born};
+use crate::credentials::Credentials;
 use crate::end::End;
 use crate::error::Error;
 use crate::generation::Generation;
@@ -52,21 +53,21 @@ impl Supervisor {
         self.dismiss_anchors();
         let session = self.folder.create_session("session")?;
         self.generation = Generation::new(self.generation.number, session, self.stores.create(0)?)?;
-        self.begin_again(mode::START)
+        self.begin_again(mode::START, None)
     }
 
     /// A fresh process that becomes the one in the store. The session stays: completions of the ring are in it.
     fn begin_from_store(&mut self) -> Result<(), Error> {
-        self.meta.credentials.permits_resume()?;
+        let credentials = self.meta.credentials.required()?;
         self.dismiss_anchors();
         forget_requests(self.generation.control());
-        self.begin_again(mode::RESUME)
+        self.begin_again(mode::RESUME, Some(&credentials))
     }
 
     /// A fresh process with the engine in it.
-    fn begin_again(&mut self, mode: u32) -> Result<(), Error> {
+    fn begin_again(&mut self, mode: u32, credentials: Option<&Credentials>) -> Result<(), Error> {
         for _ in 0..TRIES {
-            let birth = Birth::begin(&self.command, self.signals.inherited());
+            let birth = Birth::begin(&self.command, self.signals.inherited(), credentials.cloned());
             let birth = birth.map_err(|e| Error::Kernel("start a process for the program", e))?;
             self.pid = birth.pid;
             let sent = birth.send(&self.engine, self.generation.session.file(), self.generation.store.as_fd());

@@ -1,6 +1,7 @@
 //! What a program may do, as the kernel tells it. A resume never gives more, and never asks the store.
 
 use crate::error::Error;
+use crate::kin::Legacy;
 use crate::supervisor::Supervisor;
 use crate::{futex, meta};
 use libc::pid_t;
@@ -43,6 +44,27 @@ impl Credentials {
         Self::parse(&std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?)
     }
 
+    /// Gives up in this process what these credentials have not, so that the next exec starts with them. What cannot
+    /// be had is not had: whoever needs to know asks the kernel afterwards. Makes system calls only.
+    pub fn assume(&self) {
+        const LAST_CAPABILITY: u64 = 63;
+        let [uid, gid] = [self.uid, self.gid];
+        let bounding = self.capabilities[3];
+        // SAFETY: plain system calls; the groups are read for the length of theirs. libc's own wrappers would look for
+        // other threads, which a child after fork has not.
+        unsafe {
+            for capability in (0..=LAST_CAPABILITY).filter(|capability| bounding >> capability & 1 == 0) {
+                libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0);
+            }
+            libc::syscall(libc::SYS_setgroups, self.groups.len(), self.groups.as_ptr());
+            libc::syscall(libc::SYS_setresgid, gid[0], gid[1], gid[2]);
+            libc::syscall(libc::SYS_setresuid, uid[0], uid[1], uid[2]);
+            if self.no_new_privs {
+                libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+            }
+        }
+    }
+
     fn parse(status: &str) -> Option<Self> {
         let fields: HashMap<&str, &str> = status.lines().filter_map(|line| line.split_once(':')).collect();
         let numbers = |name| -> Option<Vec<u32>> {
@@ -64,20 +86,24 @@ impl Credentials {
 }
 
 impl Record {
-    /// Whether a process that this one starts may become the program.
+    /// What a process must have, so that it may become the program.
     ///
     /// # Errors
-    /// What the program had is unknown, or is not exactly what this process has: it would gain or lack something.
-    pub fn permits_resume(&self) -> Result<(), Error> {
-        let refused = |what: &str| Err(Error::Unresumable(what.into()));
-        match self {
-            Self::Inherited => Ok(()),
-            Self::Changing => refused("it was changing its credentials when it died"),
-            Self::Changed(had) => match Credentials::of(std::process::id() as pid_t) {
-                Some(have) if have == *had && had.seccomp == 0 => Ok(()),
-                Some(_) => refused("it ran with other credentials than this process has; it has to be started anew"),
-                None => refused("/proc does not tell what this process may do; mount it"),
-            },
+    /// It is not known, or no fresh process can have it.
+    pub fn required(&self) -> Result<Credentials, Error> {
+        let own = || Credentials::of(std::process::id() as pid_t);
+        let required = match self {
+            Self::Inherited => own().ok_or("/proc does not tell what this process may do; mount it"),
+            Self::Changing => Err("it was changing its credentials when it died"),
+            Self::Changed(had) => Ok(had.clone()),
+        };
+        match required {
+            // A filter cannot be told from another, nor set again.
+            Ok(had) if had.seccomp != own().map_or(0, |own| own.seccomp) => {
+                Err(Error::Unresumable("it had a seccomp filter, which a fresh process has not".into()))
+            }
+            Ok(had) => Ok(had),
+            Err(why) => Err(Error::Unresumable(why.into())),
         }
     }
 }
@@ -94,14 +120,42 @@ impl Supervisor {
             }
             _ => return,
         };
+        self.record(record);
+        let word = &self.generation.control().credential_request;
+        let _ = word.compare_exchange(seen, answer, AcqRel, Acquire);
+        futex::wake(word);
+    }
+
+    /// The engine changes anchors with the program's credentials: the end of one is a reason to look.
+    pub(crate) fn look_at_credentials(&mut self) {
+        if let Some(has) = Credentials::of(self.pid) {
+            self.note(has);
+        }
+    }
+
+    /// Learns from the dead what it had: whatever it did to its store, it did with that.
+    pub(crate) fn inherit(&mut self, legacy: Legacy) {
+        if let Some(had) = legacy.credentials {
+            self.note(had);
+        }
+    }
+
+    fn note(&mut self, has: Credentials) {
+        let record = match Record::Inherited.required() {
+            Ok(own) if own == has => Record::Inherited,
+            _ => Record::Changed(has),
+        };
+        if record != self.meta.credentials {
+            self.record(record);
+        }
+    }
+
+    fn record(&mut self, record: Record) {
         self.meta.credentials = record;
         if self.meta.write(&self.folder, &self.stores).is_err() {
             // Without a description nobody can resume it with the credentials it no longer has.
             self.folder.remove(meta::FILE);
         }
-        let word = &self.generation.control().credential_request;
-        let _ = word.compare_exchange(seen, answer, AcqRel, Acquire);
-        futex::wake(word);
     }
 }
 
@@ -121,17 +175,20 @@ mod tests {
     }
 
     #[test]
-    fn only_the_same_credentials_may_resume() {
-        let same = Credentials { seccomp: 0, ..own() };
-        let other = Credentials { uid: [12345; 3], ..same.clone() };
-        let bound = Credentials { no_new_privs: !same.no_new_privs, ..same.clone() };
-        let filtered = Credentials { seccomp: 2, ..same.clone() };
-        if own().seccomp == 0 {
-            assert!(Record::Changed(same).permits_resume().is_ok());
-        }
-        for different in [other, bound, filtered] {
-            assert!(Record::Changed(different).permits_resume().is_err());
-        }
-        assert!(Record::Changing.permits_resume().is_err());
+    fn what_is_not_known_is_not_guessed() {
+        assert!(Record::Changing.required().is_err());
+        assert_eq!(Record::Inherited.required().unwrap(), own());
+    }
+
+    #[test]
+    fn a_filter_is_not_made_up() {
+        let filtered = Credentials { seccomp: own().seccomp + 1, ..own() };
+        assert!(Record::Changed(filtered).required().is_err());
+    }
+
+    #[test]
+    fn what_another_process_had_is_required_as_it_was() {
+        let other = Credentials { uid: [12345; 3], no_new_privs: true, ..own() };
+        assert_eq!(Record::Changed(other.clone()).required().unwrap(), other);
     }
 }

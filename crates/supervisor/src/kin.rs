@@ -1,5 +1,6 @@
 //! The processes that are watched: children, and, where an earlier supervisor started them, strangers.
 
+use crate::credentials::Credentials;
 use crate::end::End;
 use crate::processes;
 use crate::trace::Stop;
@@ -10,12 +11,19 @@ use rustix::time::Timespec;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// What a process did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// It ended; how, if the kernel told.
-    Ended(Option<End>),
+    Ended(Option<End>, Legacy),
     Stopped(Stop),
     Continued,
+}
+
+/// What the kernel still tells about a process between its end and its reaping.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Legacy {
+    /// What it was allowed to do, if a signal killed it.
+    pub credentials: Option<Credentials>,
 }
 
 /// The processes of one program.
@@ -48,21 +56,14 @@ impl Kin {
 
     /// The next change, if there is one. Reaps children that ended.
     pub fn change(&mut self) -> Option<(pid_t, Change)> {
-        let mut status = 0;
-        let flags = libc::WNOHANG | libc::WUNTRACED | libc::WCONTINUED | libc::__WALL;
-        // SAFETY: `status` is an int of ours.
-        let pid = unsafe { libc::waitpid(-1, &mut status, flags) };
-        if pid > 0 {
-            let change = match (End::of(status), Stop::of(status)) {
-                (Some(end), _) => Change::Ended(Some(end)),
-                (_, Some(stop)) => Change::Stopped(stop),
-                _ => Change::Continued,
-            };
-            return Some((pid, change));
+        if let Some((pid, killed)) = changed_child() {
+            let credentials = if killed { Credentials::of(pid) } else { None };
+            return Some((pid, take_change(pid, Legacy { credentials })));
         }
         let gone = self.strangers.iter().position(|(_, pidfd)| is_readable(pidfd.as_fd()))?;
         let (pid, pidfd) = self.strangers.swap_remove(gone);
-        Some((pid, Change::Ended(processes::end_of(pid, pidfd.as_fd()))))
+        let legacy = Legacy { credentials: Credentials::of(pid) };
+        Some((pid, Change::Ended(processes::end_of(pid, pidfd.as_fd()), legacy)))
     }
 
     /// Descriptors that become readable when a stranger ends; children are told by SIGCHLD.
@@ -84,6 +85,27 @@ impl Kin {
     }
 }
 
+/// A child that ended, stopped or continued, and whether a signal ended it. The change stays to be taken.
+fn changed_child() -> Option<(pid_t, bool)> {
+    let info = wait(libc::P_ALL, 0, libc::WEXITED | libc::WSTOPPED | libc::WCONTINUED)?;
+    // SAFETY: the kernel filled the structure for a child, if the id is not zero.
+    let pid = unsafe { info.si_pid() };
+    (pid > 0).then_some((pid, info.si_code == libc::CLD_KILLED || info.si_code == libc::CLD_DUMPED))
+}
+
+/// Takes the change of a child that [`changed_child`] found; reaps it if it ended.
+fn take_change(pid: pid_t, legacy: Legacy) -> Change {
+    let mut status = 0;
+    let flags = libc::WNOHANG | libc::WUNTRACED | libc::WCONTINUED | libc::__WALL;
+    // SAFETY: `status` is an int of ours.
+    let taken = unsafe { libc::waitpid(pid, &mut status, flags) };
+    match (End::of(status), Stop::of(status)) {
+        (Some(end), _) if taken == pid => Change::Ended(Some(end), legacy),
+        (_, Some(stop)) if taken == pid => Change::Stopped(stop),
+        _ => Change::Continued,
+    }
+}
+
 fn is_readable(fd: BorrowedFd<'_>) -> bool {
     let mut fds = [PollFd::new(&fd, PollFlags::IN)];
     poll(&mut fds, Some(&Timespec::default())) == Ok(1)
@@ -99,13 +121,18 @@ fn is_running_child(pid: pid_t) -> bool {
 
 /// For a child: whether it has ended. It stays to be reaped.
 fn wait_status(pid: pid_t) -> Option<bool> {
+    let info = wait(libc::P_PID, pid, libc::WEXITED)?;
+    // SAFETY: the kernel filled the structure for a child, if the id is not zero.
+    Some(unsafe { info.si_pid() } == pid)
+}
+
+/// Looks at children without taking what they tell; `None` if there is no such child.
+fn wait(which: libc::idtype_t, pid: pid_t, what: i32) -> Option<libc::siginfo_t> {
     // SAFETY: zeroes are a valid siginfo_t, and the kernel fills it.
     unsafe {
         let mut info: libc::siginfo_t = std::mem::zeroed();
-        let flags = libc::WNOHANG | libc::WNOWAIT | libc::WEXITED | libc::__WALL;
-        match libc::waitid(libc::P_PID, pid as libc::id_t, &mut info, flags) {
-            0 => Some(info.si_pid() == pid),
-            _ => None,
-        }
+        let flags = what | libc::WNOHANG | libc::WNOWAIT | libc::__WALL;
+        let r = libc::waitid(which, pid as libc::id_t, &mut info, flags);
+        (r == 0).then_some(info)
     }
 }

@@ -1,5 +1,6 @@
 //! fork and exec of the program, traced from its first instruction or not at all.
 
+use crate::credentials::Credentials;
 use crate::end::End;
 use crate::error::Error;
 use crate::signals::Inherited;
@@ -49,16 +50,22 @@ const NOT_TRACED: i32 = 255;
 
 /// How the new process begins, in system calls.
 #[derive(Clone, Copy)]
-enum Begin {
+enum Begin<'a> {
     /// Stopped at its exec and traced by us, with this descriptor open in it. A failure is its exit status.
-    Traced(RawFd),
+    Traced(RawFd, Option<&'a Credentials>),
     /// As if outlast were not there. A failure is written here.
     Free(RawFd),
 }
 
-/// Starts a process that is on its way to its exec stop; `channel` will be open in it.
-pub fn start_traced(command: &Command, channel: BorrowedFd<'_>, signals: &Inherited) -> Result<pid_t, Errno> {
-    start(command, Begin::Traced(channel.as_raw_fd()), signals)
+/// Starts a process that is on its way to its exec stop; `channel` will be open in it. It gives up what the credentials
+/// have not.
+pub fn start_traced(
+    command: &Command,
+    channel: BorrowedFd<'_>,
+    signals: &Inherited,
+    credentials: Option<&Credentials>,
+) -> Result<pid_t, Errno> {
+    start(command, Begin::Traced(channel.as_raw_fd(), credentials), signals)
 }
 
 /// Starts a process as if outlast were not there.
@@ -81,7 +88,7 @@ pub fn start_free(command: &Command, signals: &Inherited) -> Result<Result<pid_t
     }
 }
 
-fn start(command: &Command, begin: Begin, signals: &Inherited) -> Result<pid_t, Errno> {
+fn start(command: &Command, begin: Begin<'_>, signals: &Inherited) -> Result<pid_t, Errno> {
     let argv = pointers(&command.argv);
     let shell = pointers(&command.shell);
     // SAFETY: the child makes system calls only, on memory prepared here, until it has become another program.
@@ -127,15 +134,18 @@ fn become_program(
     command: &Command,
     argv: &[*const c_char],
     shell: &[*const c_char],
-    begin: Begin,
+    begin: Begin<'_>,
     signals: &Inherited,
 ) -> ! {
     // SAFETY: all pointers lead to NUL-terminated strings and arrays ended by a null pointer, made before the fork;
     // nothing here allocates or takes a lock.
     unsafe {
-        if let Begin::Traced(channel) = begin {
+        if let Begin::Traced(channel, credentials) = begin {
             if libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) < 0 || libc::fcntl(channel, libc::F_SETFD, 0) < 0 {
                 libc::_exit(NOT_TRACED);
+            }
+            if let Some(credentials) = credentials {
+                credentials.assume();
             }
         }
         signals.restore();

@@ -54,6 +54,8 @@ impl Supervisor {
         let dead = self.pid;
         let born = self.respawn();
         let cause = names::signal(signal);
+        // What the engine had to say happened before; the program need not wait for it to be written.
+        self.drain_events();
         self.log.add(&Entry::new(Kind::Killed).cause(&*cause).phase(phase).seq(seq).pid(dead));
         let Some(pid) = born else { return self.cold_resume(&cause, died) };
         self.pid = pid;
@@ -126,6 +128,7 @@ impl Supervisor {
             _ => clock::monotonic(),
         };
         self.repeat_requests();
+        self.look_at_credentials();
         let entry = Entry::at(clock::time_of_day(resumed), recovering.kind);
         let took = Duration::from_nanos(resumed - recovering.died);
         self.log.add(

@@ -17,7 +17,6 @@ pub fn resume(name: &str, store: Option<&Path>) -> Result<End, Error> {
     if remains.meta().ended.is_some() || !remains.stores().exists() {
         return Err(Error::NothingLeft(name.into()));
     }
-    remains.meta().credentials.permits_resume()?;
     let session = match remains.folder().open_session() {
         Ok(session) if is_alive(&session) => return Err(Error::Running(name.into())),
         Ok(session) if is_resumable(&session) => session,

@@ -55,7 +55,9 @@ pub fn run(request: &Request) -> Result<End, Error> {
     let obstacle = program::obstacle(&path);
     let began = clock::monotonic();
     let birth = match obstacle {
-        None => Some(Birth::begin(&command, signals.inherited()).map_err(|e| Error::Kernel("start a process", e))?),
+        None => {
+            Some(Birth::begin(&command, signals.inherited(), None).map_err(|e| Error::Kernel("start a process", e))?)
+        }
         Some(_) => None,
     };
     let prepared =
@@ -158,7 +160,7 @@ impl Supervisor {
                 }
                 Ok(Born::Untraceable(degradation, what)) => return self.run_free(degradation, &what).map(|()| None),
                 Ok(Born::Gone(End::Killed(libc::SIGKILL))) => {
-                    let next = Birth::begin(&self.command, self.signals.inherited());
+                    let next = Birth::begin(&self.command, self.signals.inherited(), None);
                     birth = Some(next.map_err(|e| Error::Kernel("start a process", e))?);
                 }
                 Ok(Born::Gone(end)) => return Ok(Some(end)),

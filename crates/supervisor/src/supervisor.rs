@@ -82,8 +82,11 @@ impl Supervisor {
 
     fn on_change(&mut self, pid: pid_t, change: Change) -> Option<End> {
         match change {
-            Change::Ended(end) if pid == self.pid => self.on_death(end),
-            Change::Ended(_) => {
+            Change::Ended(end, legacy) if pid == self.pid => {
+                self.inherit(legacy);
+                self.on_death(end)
+            }
+            Change::Ended(..) => {
                 self.on_other_death(pid);
                 None
             }
@@ -161,6 +164,7 @@ impl Supervisor {
 
     /// A process other than the program ended: its anchor, or one that nobody waits for.
     fn on_other_death(&mut self, pid: pid_t) {
+        self.look_at_credentials();
         let control = self.generation.control();
         if pid == control.anchor_pid.load(Acquire) && control.state.load(Acquire) != state::SUSPENDED {
             self.ask_for_anchor();

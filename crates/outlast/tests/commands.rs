@@ -1,0 +1,136 @@
+//! ps, log, commit, stop, rm, completions and the manual.
+
+mod support;
+
+use std::os::unix::process::ExitStatusExt;
+use support::{finish, said, Home};
+
+const WAITS: &str = "while :; do read x < /dev/null; done";
+
+#[test]
+fn names_are_made_from_the_program_and_numbered() {
+    let home = Home::new();
+    let children: Vec<_> = (0..3).map(|_| home.outlast(["run", "--", "sh", "-c", WAITS]).spawn().unwrap()).collect();
+    for name in ["sh", "sh-2", "sh-3"] {
+        home.await_protected(name);
+    }
+    let taken = home.run_script("sh-2", "exit 0").output().unwrap();
+    assert_eq!(taken.status.code(), Some(2), "{}", said(&taken));
+    assert!(home.outlast(["stop", "sh-2"]).status().unwrap().success());
+    // A name is free again once its program has ended.
+    assert!(home.run_script("sh-2", "exit 0").status().unwrap().success());
+    drop(home);
+    for child in children {
+        finish(child);
+    }
+}
+
+#[test]
+fn ps_tells_what_runs() {
+    let home = Home::new();
+    let child = home.start_script("shown", WAITS);
+    let status = home.await_protected("shown");
+    assert_eq!(status["pids"], serde_json::json!([status["pid"]]));
+    assert_eq!((&status["state"], &status["recoveries"]), (&"protected".into(), &0.into()));
+    assert_eq!(status["supervisor"], child.id());
+    assert!(status["commits"].as_u64() >= Some(1) && status["dirty_pages"].is_u64(), "{status}");
+    assert!(status["last_commit_age_us"].as_f64() > Some(0.0), "{status}");
+    assert_eq!(status["store"], home.state().join("shown/store").to_str().unwrap());
+    assert_eq!(status["degradations"], serde_json::json!([]));
+    let table = String::from_utf8(home.outlast(["ps"]).output().unwrap().stdout).unwrap();
+    let row = table.lines().find(|line| line.starts_with("shown ")).unwrap();
+    assert!(row.contains("protected"), "{table}");
+    drop(home);
+    finish(child);
+}
+
+#[test]
+fn ps_of_nothing_is_an_empty_array() {
+    let output = Home::new().outlast(["ps", "--json"]).output().unwrap();
+    assert_eq!((output.status.code(), &*output.stdout), (Some(0), &b"[]\n"[..]));
+}
+
+#[test]
+fn commit_commits() {
+    let home = Home::new();
+    let mut run = home.outlast(["run", "--name", "manual", "--commit", "manual", "--", "sh", "-c", WAITS]);
+    let child = run.spawn().unwrap();
+    let before = home.await_protected("manual");
+    let output = home.outlast(["commit", "manual"]).output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(home.status("manual")["commits"].as_u64() > before["commits"].as_u64());
+    drop(home);
+    finish(child);
+}
+
+#[test]
+fn stop_ends_a_program_for_good() {
+    let home = Home::new();
+    let child = home.start_script("mild", WAITS);
+    home.await_protected("mild");
+    assert!(home.outlast(["stop", "mild"]).status().unwrap().success());
+    assert_eq!(finish(child).status.signal(), Some(libc::SIGTERM));
+    assert_eq!(home.status("mild")["ended"], "SIGTERM");
+}
+
+#[test]
+fn stop_kills_what_does_not_end_by_itself() {
+    let home = Home::new();
+    let child = home.start_script("stubborn", "trap '' TERM; echo; while :; do read x < /dev/null; done");
+    home.await_status("stubborn", |status| status["commits"].as_u64() > Some(1));
+    assert!(home.outlast(["stop", "stubborn", "--timeout", "100ms"]).status().unwrap().success());
+    assert_eq!(finish(child).status.signal(), Some(libc::SIGKILL));
+    assert_eq!(home.events("stubborn").last().map(String::as_str), Some("exit"));
+}
+
+#[test]
+fn rm_forgets_what_does_not_run_and_only_that() {
+    let home = Home::new();
+    let child = home.start_script("kept", WAITS);
+    home.await_protected("kept");
+    assert_eq!(home.outlast(["rm", "kept"]).output().unwrap().status.code(), Some(1));
+    assert!(home.outlast(["stop", "kept"]).status().unwrap().success());
+    finish(child);
+    assert!(home.outlast(["rm", "kept"]).status().unwrap().success());
+    assert!(!home.state().join("kept").exists());
+    assert_eq!(home.outlast(["log", "kept"]).output().unwrap().status.code(), Some(2));
+}
+
+#[test]
+fn log_follows_until_the_end() {
+    let home = Home::new();
+    let child = home.start_script("told", WAITS);
+    home.await_protected("told");
+    let follower = home.outlast(["log", "told", "-f"]).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    home.outlast(["stop", "told"]).status().unwrap();
+    finish(child);
+    let text = String::from_utf8(finish(follower).stdout).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[0].ends_with("started: sh") && lines.last().unwrap().ends_with("ended: SIGTERM"), "{text}");
+}
+
+#[test]
+fn every_log_line_has_the_promised_keys() {
+    let home = Home::new();
+    home.run_script("keys", "exit 0").status().unwrap();
+    let log = home.log("keys");
+    assert_eq!(home.events("keys"), ["start", "injected", "exit"]);
+    for entry in log {
+        for key in ["time", "event", "cause", "rung", "duration_us"] {
+            assert!(entry.get(key).is_some(), "{key} is missing in {entry}");
+        }
+        let time = entry["time"].as_str().unwrap();
+        assert!(time.len() == "2026-01-01T00:00:00.000000Z".len() && time.ends_with('Z'), "{time}");
+    }
+}
+
+#[test]
+fn completions_and_manual_pages_are_written() {
+    let home = Home::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let text = String::from_utf8(home.outlast(["completions", shell]).output().unwrap().stdout).unwrap();
+        assert!(text.contains("resume"), "{shell}: {text}");
+    }
+    assert!(home.outlast(["manual".as_ref(), home.path().as_os_str()]).status().unwrap().success());
+    assert!(std::fs::read_to_string(home.file("outlast-run.1")).unwrap().contains("io\\-uring"));
+}

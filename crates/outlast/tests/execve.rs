@@ -1,0 +1,74 @@
+//! A program that becomes another one keeps its protection.
+
+mod support;
+
+use support::{counter, finish, kill, said, Home};
+
+#[test]
+fn wrappers_keep_protection() {
+    let home = Home::new();
+    let wrappers: [&[&str]; 4] = [&["env", "WORD=x"], &["nice"], &["nohup"], &["sh", "-c", "exec \"$@\"", "sh"]];
+    for wrapper in wrappers {
+        let command = ["run", "--name", "wrapped", "--"].iter().chain(wrapper).chain(&["sh", "-c", "read x; exit 6"]);
+        let mut run = home.outlast(command);
+        let mut child = run.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped()).spawn().unwrap();
+        let status = home.await_status("wrapped", |s| s["protected"] == true && s["generation"].as_u64() >= Some(1));
+        kill(&status["pid"], libc::SIGKILL);
+        home.await_event("wrapped", "recovered", 1);
+        drop(child.stdin.take());
+        let output = finish(child);
+        assert_eq!(output.status.code(), Some(6), "{wrapper:?}: {}", said(&output));
+        assert!(home.events("wrapped").contains(&"exec".into()), "{wrapper:?}");
+    }
+}
+
+#[test]
+fn survives_kills_around_every_exec() {
+    let home = Home::new();
+    // Sixty programs one after the other, each counting one.
+    let script = r#"[ "$1" -lt 60 ] || exit 5; echo "$1"; exec sh -c "$2" sh "$(($1+1))" "$2""#;
+    let mut run = home.outlast(["run", "--name", "chain", "--", "sh", "-c", script, "sh", "0", script]);
+    let child = run.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    for _ in 0..60 {
+        let status = home.status("chain");
+        if status["pid"].is_i64() && status["ended"].is_null() {
+            kill(&status["pid"], libc::SIGKILL);
+        }
+    }
+    let output = finish(child);
+    let expected: String = (0..60).map(|i| format!("{i}\n")).collect();
+    assert_eq!((output.status.code(), &*output.stdout), (Some(5), expected.as_bytes()), "{}", said(&output));
+    assert!(home.events("chain").iter().filter(|event| *event == "exec").count() >= 60);
+    let left: Vec<_> = std::fs::read_dir(home.state().join("chain")).unwrap().flatten().collect();
+    assert!(left.iter().all(|entry| !entry.file_name().to_string_lossy().starts_with("store")), "{left:?}");
+}
+
+#[test]
+fn a_failed_exec_returns_and_protection_goes_on() {
+    let home = Home::new();
+    // A folder can be searched but not executed; a bad interpreter is found only by the kernel.
+    let bad = home.file("bad");
+    std::fs::write(&bad, "#!/no/such/interpreter\n").unwrap();
+    std::fs::set_permissions(&bad, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let (count, expected) = counter(3000);
+    let script = format!("(exit 0); python3 - '{}' <<'EOF'\n{}\nEOF\n{count}", bad.display(), PYTHON);
+    let child = home.start_script("failed", &script);
+    let output = finish(child);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.ends_with(&expected), "{text}");
+    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+
+    let mut run = home.outlast(["run", "--name", "tries", "--", "python3", "-c", PYTHON]);
+    let output = run.arg(&bad).output().unwrap();
+    assert_eq!((&*output.stdout, output.status.code()), (&b"2\n2\n2\n"[..], Some(0)), "{}", said(&output));
+    assert_eq!(home.status("tries")["degradations"], serde_json::json!([]));
+}
+
+/// Tries three times to become a program that cannot be executed.
+const PYTHON: &str = "import os, sys
+for i in range(3):
+    try:
+        os.execv(sys.argv[1], ['x'])
+    except OSError as e:
+        print(e.errno, flush=True)
+";

@@ -1,0 +1,108 @@
+//! Program, anchor and supervisor can each be killed, and nobody sees it.
+
+mod support;
+
+use std::os::unix::process::ExitStatusExt;
+use support::{counter, finish, kill, said, until, Home};
+
+/// Kills what `victims` names in the status, again and again, while the counter counts.
+fn count_under(victims: &[&str], rounds: u32) -> Home {
+    let home = Home::new();
+    let (script, expected) = counter(20_000);
+    let child = home.start_script("counter", &script);
+    for _ in 0..rounds {
+        let status = home.status("counter");
+        if status["protected"] != true {
+            continue;
+        }
+        for victim in victims {
+            if status[victim].is_i64() {
+                kill(&status[victim], libc::SIGKILL);
+            }
+        }
+    }
+    let output = finish(child);
+    assert_eq!(output.status.code(), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.stdout == expected.as_bytes(), "lost or repeated: {} bytes", output.stdout.len());
+    home
+}
+
+#[test]
+fn survives_kills_of_the_program() {
+    let home = count_under(&["pid"], 100);
+    let events = home.events("counter");
+    assert!(events.iter().filter(|event| *event == "recovered").count() > 10, "{events:?}");
+    let recovered = home.log("counter").into_iter().find(|entry| entry["event"] == "recovered").unwrap();
+    assert_eq!((&recovered["cause"], &recovered["rung"]), (&"SIGKILL".into(), &2.into()));
+    assert!(recovered["duration_us"].as_f64().unwrap() > 0.0 && recovered["phase"].is_string(), "{recovered}");
+}
+
+#[test]
+fn survives_kills_of_the_anchor() {
+    let home = count_under(&["anchor"], 60);
+    assert!(home.events("counter").contains(&"anchor-renewed".into()), "{:?}", home.events("counter"));
+}
+
+#[test]
+fn survives_kills_of_program_and_anchor_together() {
+    let home = count_under(&["anchor", "pid"], 60);
+    assert!(home.events("counter").contains(&"resumed".into()), "{:?}", home.events("counter"));
+}
+
+#[test]
+fn the_program_goes_on_when_the_supervisor_is_killed_and_the_next_command_replaces_it() {
+    let home = Home::new();
+    let go = home.file("go");
+    let script = format!("echo one; until [ -e {} ]; do read x < /dev/null; done; echo two; exit 4", go.display());
+    let child = home.start_script("orphan", &script);
+    let first = home.await_protected("orphan");
+    kill(&first["supervisor"], libc::SIGKILL);
+    let second = home.await_status("orphan", |status| {
+        status["supervisor"].is_i64() && status["supervisor"] != first["supervisor"] && status["protected"] == true
+    });
+    assert_eq!(second["pid"], first["pid"]);
+    kill(&second["pid"], libc::SIGKILL);
+    home.await_event("orphan", "recovered", 1);
+    std::fs::write(&go, "").unwrap();
+    // Its first supervisor, our child, was killed; its output ends when the program, and its anchor, have ended.
+    let output = finish(child);
+    assert_eq!(
+        (output.status.signal(), &*output.stdout),
+        (Some(libc::SIGKILL), &b"one\ntwo\n"[..]),
+        "{}",
+        said(&output)
+    );
+    until("the end in the log", || home.events("orphan").contains(&"exit".into()));
+    assert!(home.events("orphan").contains(&"supervisor-restarted".into()));
+    assert_eq!(home.status("orphan")["ended"], "exit 4");
+}
+
+#[test]
+fn keeps_its_process_id_where_the_kernel_allows_it() {
+    let home = Home::new();
+    let go = home.file("go");
+    let script = format!("echo $$; until [ -e {} ]; do read x < /dev/null; done; echo $$", go.display());
+    let child = home.start_script("same", &script);
+    let status = home.await_protected("same");
+    kill(&status["pid"], libc::SIGKILL);
+    home.await_event("same", "recovered", 1);
+    let again = home.await_protected("same");
+    std::fs::write(&go, "").unwrap();
+    let output = String::from_utf8(finish(child).stdout).unwrap();
+    let lines: Vec<&str> = output.lines().collect();
+    assert_eq!(lines[0], lines[1], "the program sees another id");
+    let changed = again["degradations"].as_array().unwrap().contains(&"pid-changed".into());
+    assert_eq!(again["pid"] != status["pid"], changed, "{again}");
+}
+
+#[test]
+fn a_fault_that_repeats_is_given_up_and_is_the_programs_end() {
+    let home = Home::new();
+    let mut run = home.outlast(["run", "--name", "faulty", "--retries", "2", "--", "sh", "-c", "kill -SEGV $$"]);
+    let output = run.output().unwrap();
+    assert_eq!(output.status.signal(), Some(libc::SIGSEGV), "{}", said(&output));
+    let log = home.log("faulty");
+    assert_eq!(log.iter().filter(|entry| entry["event"] == "rollback").count(), 2, "{log:?}");
+    assert!(log.iter().any(|entry| entry["event"] == "gave-up" && entry["rung"] == 7), "{log:?}");
+    assert_eq!(home.status("faulty")["ended"], "SIGSEGV");
+}

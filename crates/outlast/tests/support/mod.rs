@@ -1,0 +1,154 @@
+//! A state folder of a test's own, and the outlast that was built for it.
+#![allow(dead_code, reason = "no test uses all of it")]
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// How long anything may take before a test fails: for a machine that is busy with other things.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A folder that is gone with the value; programs that are still in it are stopped.
+pub struct Home(TempDir);
+
+impl Home {
+    pub fn new() -> Self {
+        Self(tempfile::Builder::new().prefix("outlast-test.").tempdir_in("/dev/shm").unwrap())
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    pub fn state(&self) -> PathBuf {
+        self.path().join("state")
+    }
+
+    /// A file for the program to find.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.path().join(name)
+    }
+
+    /// `outlast` with these arguments.
+    pub fn outlast<S: AsRef<std::ffi::OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_outlast"));
+        command.args(args).env("OUTLAST_STATE_DIR", self.state()).stdin(Stdio::null());
+        command
+    }
+
+    /// `outlast run --name NAME -- sh -c SCRIPT`
+    pub fn run_script(&self, name: &str, script: &str) -> Command {
+        self.outlast(["run", "--name", name, "--", "sh", "-c", script])
+    }
+
+    /// The same, started, its output kept for later.
+    pub fn start_script(&self, name: &str, script: &str) -> Child {
+        self.run_script(name, script).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    /// What `ps --json` says about a program; null if nothing.
+    pub fn status(&self, name: &str) -> Value {
+        let output = self.outlast(["ps", "--all", "--json"]).output().unwrap();
+        let programs: Value =
+            serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {}", said(&output)));
+        let mut programs = programs.as_array().unwrap().iter();
+        programs.find(|program| program["name"] == name).cloned().unwrap_or(Value::Null)
+    }
+
+    /// Waits until a program's status is as wanted.
+    pub fn await_status(&self, name: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        let mut last = Value::Null;
+        until(&format!("status of {name}"), || {
+            last = self.status(name);
+            wanted(&last)
+        });
+        last
+    }
+
+    /// Waits until a program is protected; its status then.
+    pub fn await_protected(&self, name: &str) -> Value {
+        self.await_status(name, |status| status["protected"] == true)
+    }
+
+    /// The program's log.
+    pub fn log(&self, name: &str) -> Vec<Value> {
+        let output = self.outlast(["log", name, "--json"]).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// Names of the events in the program's log.
+    pub fn events(&self, name: &str) -> Vec<String> {
+        self.log(name).iter().map(|entry| entry["event"].as_str().unwrap().into()).collect()
+    }
+
+    /// Waits until an event is in the log that many times.
+    pub fn await_event(&self, name: &str, event: &str, times: usize) {
+        until(&format!("{times} times {event} in the log of {name}"), || {
+            self.events(name).iter().filter(|e| *e == event).count() >= times
+        });
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        let Ok(output) = self.outlast(["ps", "--json"]).output() else { return };
+        let Ok(Value::Array(programs)) = serde_json::from_slice(&output.stdout) else { return };
+        for program in programs {
+            let _ = self.outlast(["stop", program["name"].as_str().unwrap_or_default(), "--timeout", "1ms"]).output();
+        }
+    }
+}
+
+/// Waits until something is so.
+pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < PATIENCE, "not so after {PATIENCE:?}: {what}");
+        std::thread::sleep(Duration::from_millis(3));
+    }
+}
+
+/// Sends a signal to one process, known by its number.
+pub fn kill(pid: &Value, signal: i32) {
+    let pid = pid.as_i64().filter(|pid| *pid > 1).unwrap_or_else(|| panic!("{pid} is no process"));
+    // SAFETY: plain system call.
+    unsafe { libc::kill(pid as i32, signal) };
+}
+
+/// Waits for a child, but not for ever.
+pub fn finish(mut child: Child) -> Output {
+    let mut status = None;
+    let reader = std::thread::spawn({
+        let (out, err) = (child.stdout.take(), child.stderr.take());
+        move || (read(out), read(err))
+    });
+    until("the end of outlast run", || {
+        status = child.try_wait().unwrap();
+        status.is_some()
+    });
+    let (stdout, stderr) = reader.join().unwrap();
+    Output { status: status.unwrap(), stdout, stderr }
+}
+
+fn read(from: Option<impl std::io::Read>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    if let Some(mut from) = from {
+        from.read_to_end(&mut bytes).unwrap();
+    }
+    bytes
+}
+
+/// Everything a command said.
+pub fn said(output: &Output) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    format!("{} | {} | {}", output.status, text(&output.stdout), text(&output.stderr))
+}
+
+/// A script that counts on standard output and exits with 3, and what it prints.
+pub fn counter(to: u32) -> (String, String) {
+    let script = format!("i=0; while [ $i -lt {to} ]; do echo $i; i=$((i+1)); done; exit 3");
+    (script, (0..to).map(|i| format!("{i}\n")).collect())
+}

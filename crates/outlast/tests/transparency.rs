@@ -1,0 +1,109 @@
+//! What a program finds when it starts is what it would find without outlast.
+
+mod support;
+
+use std::io::{Read, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use support::{said, Home};
+
+/// What a script prints by itself, and under outlast, started in the same way.
+fn both(home: &Home, script: &str, prepare: impl Fn(&mut Command)) -> (String, String) {
+    let mut native = Command::new("sh");
+    native.args(["-c", script]).stdin(Stdio::null());
+    let mut protected = home.outlast(["run", "--", "sh", "-c", script]);
+    native.env("OUTLAST_STATE_DIR", home.state());
+    prepare(&mut native);
+    prepare(&mut protected);
+    let (native, protected) = (native.output().unwrap(), protected.output().unwrap());
+    assert!(native.status.success(), "{}", said(&native));
+    assert_eq!(native.status, protected.status, "{}", said(&protected));
+    (String::from_utf8(native.stdout).unwrap(), String::from_utf8(protected.stdout).unwrap())
+}
+
+fn same(script: &str, prepare: impl Fn(&mut Command)) {
+    let (native, protected) = both(&Home::new(), script, prepare);
+    assert_eq!(native, protected);
+    assert!(!native.is_empty());
+}
+
+#[test]
+fn arguments_environment_and_directory_are_the_callers() {
+    same("echo \"$0\" $PWD; env | grep -v ^_= | sort", |command| {
+        command.env_clear().env("PATH", "/usr/bin:/bin").env("WORD", "two words\nand a line").current_dir("/usr");
+    });
+}
+
+#[test]
+fn descriptors_are_the_callers() {
+    // The engine's own are above them, and closed by every exec.
+    same("ls -l /proc/$$/fd | awk '$9 < 900 {print $9, $11}' | grep -v pipe", |_| ());
+    same("ls /proc/self/fd", |_| ());
+}
+
+#[test]
+fn limits_and_signal_dispositions_are_the_callers() {
+    same("ulimit -a; grep -E '^Sig(Ign|Blk)' /proc/self/status", |_| ());
+    same("ulimit -n; grep -E '^Sig(Ign|Blk)' /proc/self/status", |command| {
+        // SAFETY: the closure makes system calls only.
+        unsafe {
+            command.pre_exec(|| {
+                libc::signal(libc::SIGHUP, libc::SIG_IGN);
+                libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+                let limit = libc::rlimit { rlim_cur: 256, rlim_max: 256 };
+                libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
+                Ok(())
+            });
+        }
+    });
+}
+
+#[test]
+fn a_closed_standard_input_stays_closed() {
+    same("if { true <&0; } 2>/dev/null; then echo open; else echo closed; fi", |command| {
+        // SAFETY: the closure makes one system call.
+        unsafe {
+            command.pre_exec(|| {
+                libc::close(0);
+                Ok(())
+            });
+        }
+    });
+}
+
+#[test]
+fn input_and_output_flow_through() {
+    let home = Home::new();
+    let mut child = home.outlast(["run", "--", "cat"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let (mut to, mut from) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    for word in ["one\n", "two\n"] {
+        to.write_all(word.as_bytes()).unwrap();
+        let mut back = [0; 4];
+        from.read_exact(&mut back).unwrap();
+        assert_eq!(back, word.as_bytes());
+    }
+    drop(to);
+    let mut rest = Vec::new();
+    from.read_to_end(&mut rest).unwrap();
+    assert_eq!((child.wait().unwrap().code(), &*rest), (Some(0), &b""[..]));
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_the_program() {
+    let home = Home::new();
+    let outlast = env!("CARGO_BIN_EXE_outlast");
+    let script = format!("{{ '{outlast}' run --name yes -- yes; echo $? >&2; }} | head -1");
+    let output = Command::new("sh").args(["-c", &script]).env("OUTLAST_STATE_DIR", home.state()).output().unwrap();
+    assert_eq!((&*output.stdout, &*output.stderr), (&b"y\n"[..], &b"141\n"[..]), "{}", said(&output));
+}
+
+#[test]
+fn nothing_stays_attached() {
+    let home = Home::new();
+    let child = home.start_script("free", "while :; do read x < /dev/null; done");
+    let status = home.await_protected("free");
+    let text = std::fs::read_to_string(format!("/proc/{}/status", status["pid"])).unwrap();
+    assert!(text.contains("TracerPid:\t0\n"), "{text}");
+    drop(home);
+    support::finish(child);
+}

@@ -1,0 +1,119 @@
+//! What cannot be protected runs all the same, and outlast says why.
+
+mod support;
+
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use support::{said, Home};
+
+/// A copy of `true`'s sibling that exits with 1.
+fn copy_of_false(home: &Home, mode: u32) -> std::path::PathBuf {
+    let path = home.file("program");
+    std::fs::copy("/bin/false", &path).unwrap();
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
+    path
+}
+
+fn runs_without(home: &Home, path: &std::path::Path, degradation: &str, status: i32, user: Option<u32>) {
+    let mut run = home.outlast(["run".as_ref(), "--name".as_ref(), "bare".as_ref(), "--".as_ref(), path.as_os_str()]);
+    let mut log = home.outlast(["log", "bare", "--json"]);
+    if let Some(user) = user {
+        run.uid(user).gid(user);
+        log.uid(user).gid(user);
+    }
+    let output = run.output().unwrap();
+    assert_eq!(output.status.code(), Some(status), "{}", said(&output));
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(complaint.lines().count(), 1, "{complaint}");
+    let log = String::from_utf8(log.output().unwrap().stdout).unwrap();
+    let suspended = log.lines().find(|line| line.contains("suspended")).unwrap_or_else(|| panic!("{log}"));
+    assert!(suspended.contains(degradation), "{suspended}");
+}
+
+#[test]
+fn a_set_user_id_program() {
+    let home = Home::new();
+    let path = copy_of_false(&home, 0o4755);
+    runs_without(&home, &path, "privileged-program", 1, None);
+}
+
+#[test]
+fn a_set_group_id_program() {
+    let home = Home::new();
+    let path = copy_of_false(&home, 0o2755);
+    runs_without(&home, &path, "privileged-program", 1, None);
+}
+
+#[test]
+fn an_unreadable_program_of_an_ordinary_user() {
+    const NOBODY: u32 = 65534;
+    let home = Home::new();
+    let path = copy_of_false(&home, 0o711);
+    // SAFETY: plain system call.
+    let root = unsafe { libc::geteuid() } == 0;
+    let user = if root {
+        std::fs::create_dir(home.state()).unwrap();
+        std::os::unix::fs::chown(home.state(), Some(NOBODY), Some(NOBODY)).unwrap();
+        std::fs::set_permissions(home.state(), PermissionsExt::from_mode(0o700)).unwrap();
+        std::fs::set_permissions(home.path(), PermissionsExt::from_mode(0o755)).unwrap();
+        Some(NOBODY)
+    } else {
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o111)).unwrap();
+        None
+    };
+    runs_without(&home, &path, "unreadable-program", 1, user);
+}
+
+#[test]
+fn a_32_bit_program() {
+    let home = Home::new();
+    let path = home.file("old");
+    std::fs::write(&path, elf32_that_exits_with(42)).unwrap();
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+    // A kernel without 32-bit emulation refuses it, with and without outlast.
+    match std::process::Command::new(&path).status() {
+        Ok(status) => assert_eq!(status.code(), Some(42)),
+        Err(_) => return runs_not_at_all(&home, &path),
+    }
+    runs_without(&home, &path, "foreign-abi", 42, None);
+}
+
+fn runs_not_at_all(home: &Home, path: &std::path::Path) {
+    let output = home.outlast(["run".as_ref(), "--".as_ref(), path.as_os_str()]).output().unwrap();
+    assert_ne!(output.status.code(), Some(0), "{}", said(&output));
+}
+
+/// One header, one segment, and: mov $1, %eax; mov $status, %ebx; int $0x80.
+fn elf32_that_exits_with(status: u8) -> Vec<u8> {
+    const BASE: u32 = 0x0804_8000;
+    let code = [0xb8, 1, 0, 0, 0, 0xbb, status, 0, 0, 0, 0xcd, 0x80];
+    let (header, length) = (52 + 32u32, 52 + 32 + code.len() as u32);
+    let mut elf = vec![0x7f, b'E', b'L', b'F', 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 3, 0];
+    for word in [1, BASE + header, 52, 0, 0] {
+        elf.extend(u32::to_le_bytes(word));
+    }
+    for half in [52u16, 32, 1, 0, 0, 0] {
+        elf.extend(half.to_le_bytes());
+    }
+    for word in [1, 0, BASE, BASE, length, length, 5, 0x1000] {
+        elf.extend(u32::to_le_bytes(word));
+    }
+    elf.extend(code);
+    elf
+}
+
+#[test]
+fn a_program_that_somebody_traces_already() {
+    let home = Home::new();
+    // strace traces outlast and its children: nobody else can trace those.
+    let mut strace = std::process::Command::new("strace");
+    strace.args(["-f", "-qq", "-e", "trace=none", "-e", "signal=none", "--", env!("CARGO_BIN_EXE_outlast"), "run"]);
+    strace.args(["--name", "bare", "--", "false"]).env("OUTLAST_STATE_DIR", home.state());
+    let Ok(output) = strace.output() else {
+        println!("skipped: strace is not installed");
+        return;
+    };
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(home.log("bare").iter().any(|e| e["event"] == "suspended"), "{:?}", home.log("bare"));
+    assert!(home.log("bare").iter().any(|e| e["cause"].as_str().is_some_and(|c| c.starts_with("trace-forbidden"))));
+}
