@@ -1,6 +1,7 @@
 //! One test: a case under a setting and an attack, compared with its unharmed run.
 
 use std::fmt;
+use std::fs::{self, File};
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::atomic::Ordering::Relaxed;
@@ -95,6 +96,9 @@ impl Trial<'_> {
         if let Ok(log) = &log {
             diagnosis::note("log", format!("\n    {}", log.telling(10)));
         }
+        if let Ok(said) = fs::read_to_string(launcher.room.complaints()) {
+            diagnosis::note("the command that followed a dead supervisor said", said);
+        }
         if lost_patience {
             report.window += 1;
             return Ok(landed);
@@ -162,7 +166,8 @@ fn revival(attack: Attack, launcher: &Launcher) -> Revive {
     Box::new(move || {
         let Some(words) = attack.revival() else { return };
         let mut command = launcher.outlast(words);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let said = File::create(launcher.room.complaints());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said.map_or(Stdio::null(), Stdio::from));
         // If it cannot be started the program stays dead, and the test fails for that.
         let _ = command.spawn();
     })
@@ -171,7 +176,10 @@ fn revival(attack: Attack, launcher: &Launcher) -> Revive {
 /// Waits until nothing of the run is alive. A program whose supervisor was killed may have much to do yet.
 fn nothing_left_behind(swing: &Swing) -> Outcome<()> {
     for _ in 0..6_000 {
-        if !swing.reviving.load(Relaxed) && tree::descendants().iter().all(|s| s.state == 'Z') {
+        let landed = swing.landed.load(Relaxed);
+        let nobody = tree::descendants().iter().all(|s| s.state == 'Z');
+        // The tree is not seen all at once: a blow meanwhile, and what revives the program, may have been missed.
+        if nobody && !swing.reviving.load(Relaxed) && swing.landed.load(Relaxed) == landed {
             return Ok(());
         }
         std::thread::sleep(std::time::Duration::from_millis(5));
