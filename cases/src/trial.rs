@@ -10,6 +10,7 @@ use outlast_image::event::phase;
 
 use crate::attack::Attack;
 use crate::case::{Case, Stage};
+use crate::control_page::ControlPage;
 use crate::diagnosis;
 use crate::event_log::EventLog;
 use crate::failure::{Failure, Outcome};
@@ -59,10 +60,16 @@ impl Trial<'_> {
 
         diagnosis::note("run", "unharmed");
         let unharmed = self.view(&launcher, &Harness::Native, random.u64(..), None, &Swing::default())?;
+        // Status 2 is what the programs of this crate end with when something does not hold.
+        let fails = matches!(unharmed.status, Status::Signalled(_) | Status::Exited(2));
+        if self.attack != Attack::Calm && fails {
+            return Err(Failure::Told(format!("the program fails even when nobody harms it: {:?}", unharmed.status)));
+        }
         let mut report = Report::default();
         let mut idle = 0;
         loop {
             report.runs += 1;
+            diagnosis::begin(inquiry(&launcher));
             diagnosis::note("run", format!("{} ({} blows so far)", report.runs, report.landed));
             room.clear()?;
             let landed = self.harmed(&launcher, &unharmed, random.u64(..), &mut report)?;
@@ -158,6 +165,16 @@ impl Trial<'_> {
         };
         Ok(View { status, streams: seen.streams, screens: seen.screens, files })
     }
+}
+
+/// For a run that hangs: what the control page and the log say.
+fn inquiry(launcher: &Launcher) -> diagnosis::Inquiry {
+    let launcher = launcher.clone();
+    Box::new(move || {
+        let page = ControlPage::open(&launcher.room.session(NAME)).map(|page| page.summary());
+        let log = EventLog::ask(&launcher).map(|log| log.telling(15)).unwrap_or_else(|failure| failure.to_string());
+        format!("  control page: {}\n  log:\n    {log}\n", page.unwrap_or_else(|| "there is none".into()))
+    })
 }
 
 /// What to do when the supervisor was hit: the command that takes its place is left running.
