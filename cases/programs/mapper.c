@@ -6,7 +6,7 @@
 
 enum { SLOTS = 24, PAGE = 4096 };
 
-static struct { unsigned char *at; size_t pages; } slot[SLOTS];
+static struct { unsigned char *at; size_t pages; int of_file, mixed; } slot[SLOTS];
 
 static void fill(unsigned char *at, size_t pages, uint64_t *random)
 {
@@ -20,7 +20,7 @@ int main(int argc, char **argv)
     int steps = argc > 1 ? atoi(argv[1]) : 2000;
     uint64_t random = 11;
     int file = open("mapped", O_CREAT | O_RDWR, 0644);
-    must(file >= 0 && !ftruncate(file, 16 * PAGE) && pwrite(file, "beginning", 9, 0) == 9, "make a file");
+    must(file >= 0 && !ftruncate(file, 64 * PAGE) && pwrite(file, "beginning", 9, 0) == 9, "make a file");
     unsigned char *heap = sbrk(0);
     size_t grown = 0;
     for (int step = 0; step < steps; step++) {
@@ -36,10 +36,11 @@ int main(int argc, char **argv)
             must(at != MAP_FAILED, "mmap");
             slot[i].at = at;
             slot[i].pages = pages;
+            slot[i].of_file = slot[i].mixed = 0;
             fill(at, pages, &random);
             break;
-        case 2:
-            if (!at)
+        case 2: /* What was mapped piece by piece may not move as one. */
+            if (!at || slot[i].mixed)
                 break;
             at = mremap(at, slot[i].pages * PAGE, pages * PAGE, MREMAP_MAYMOVE);
             must(at != MAP_FAILED, "mremap");
@@ -64,6 +65,8 @@ int main(int argc, char **argv)
             must(at != MAP_FAILED, "map the file");
             slot[i].at = at;
             slot[i].pages = 16;
+            slot[i].of_file = 1;
+            slot[i].mixed = 0;
             at[next(&random) % PAGE]++;
             break;
         case 6: {
@@ -75,10 +78,11 @@ int main(int argc, char **argv)
             break;
         }
         case 7: /* A new mapping in the middle of an old one. */
-            if (!at || slot[i].pages < 3)
+            if (!at || slot[i].pages < 3 || slot[i].of_file)
                 break;
             must(mmap(at + PAGE, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
                      at + PAGE, "mmap in the middle");
+            slot[i].mixed = 1;
             break;
         default:
             if (at)

@@ -10,6 +10,26 @@ use crate::tree;
 
 static BOARD: Mutex<BTreeMap<String, String>> = Mutex::new(BTreeMap::new());
 
+/// What else to find out when a test hangs.
+pub type Inquiry = Box<dyn Fn() -> String + Send>;
+
+static INQUIRY: Mutex<Option<Inquiry>> = Mutex::new(None);
+
+/// Forgets the notes of an earlier run; `inquiry` is made should this one hang.
+pub fn begin(inquiry: Inquiry) {
+    BOARD.lock().expect("nobody panics while holding the board").clear();
+    *INQUIRY.lock().expect("nobody panics while holding the inquiry") = Some(inquiry);
+}
+
+/// [`text`], and the answer to the inquiry.
+pub fn text_of_hang() -> String {
+    let mut text = text();
+    if let Some(inquiry) = INQUIRY.lock().expect("nobody panics while holding the inquiry").as_ref() {
+        text.push_str(&inquiry());
+    }
+    text
+}
+
 /// Replaces what is known about `what`.
 pub fn note(what: &str, state: impl Into<String>) {
     BOARD.lock().expect("nobody panics while holding the board").insert(what.to_string(), state.into());

@@ -2,7 +2,10 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicBool, AtomicU32,
+    Ordering::{Relaxed, SeqCst},
+};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -187,7 +190,7 @@ impl Hand {
         let Some(page) = &self.page else { return };
         let control = page.control();
         let ends_supervisor = matches!(target, Target::Supervisor | Target::Everything);
-        self.swing.reviving.store(ends_supervisor, Relaxed);
+        self.swing.reviving.store(ends_supervisor, SeqCst);
         let landed = match target {
             Target::Program => self.hit_program(page, signal),
             Target::Anchor => strike_pid(control.anchor_pid.load(Relaxed)),
@@ -195,11 +198,14 @@ impl Hand {
                 let anchor = strike_pid(control.anchor_pid.load(Relaxed));
                 strike_program(control) && anchor
             }
-            Target::Supervisor => strike_supervisor(control),
+            Target::Supervisor => supervisor(control).is_some_and(|v| kill_all(&[v])),
             Target::Everything => {
-                let supervisor = strike_supervisor(control);
-                let anchor = strike_pid(control.anchor_pid.load(Relaxed));
-                strike_program(control) && anchor && supervisor
+                let anchor = Victim::open(control.anchor_pid.load(Relaxed));
+                // Opened before the first is hit: once parents are gone nobody could be found by parenthood.
+                match (supervisor(control), program(control)) {
+                    (Some(s), Some(p)) => kill_all(&[s, p].into_iter().chain(anchor).collect::<Vec<_>>()),
+                    _ => false,
+                }
             }
             Target::Debugged => self.visit(control),
             Target::Stopped => self.stop_for_a_moment(control),
@@ -208,11 +214,11 @@ impl Hand {
         if ends_supervisor && landed {
             (self.revive)();
         }
-        self.swing.reviving.store(false, Relaxed);
         if landed {
             self.blows.landed += 1;
-            self.swing.landed.store(self.blows.landed, Relaxed);
+            self.swing.landed.store(self.blows.landed, SeqCst);
         }
+        self.swing.reviving.store(false, SeqCst);
         if let (true, Target::Program, Signal::KILL, Some(page)) = (landed, target, signal, &self.page) {
             self.blows.kills += 1;
             self.blows.phases.count(page.phase());
@@ -302,10 +308,15 @@ fn strike_pid(pid: i32) -> bool {
     Victim::open(pid).is_some_and(|v| v.strike(Signal::KILL))
 }
 
-fn strike_supervisor(control: &Control) -> bool {
-    let Some(stat) = tree::stat(control.program_pid.load(Relaxed)) else { return false };
+fn supervisor(control: &Control) -> Option<Victim> {
     // Once its supervisor is gone the program is the keeper's child, which is no part of the tree.
-    strike_pid(stat.parent)
+    Victim::open(tree::stat(control.program_pid.load(Relaxed))?.parent)
+}
+
+/// Kills them at once, then waits until they are gone; false if the first was gone already.
+fn kill_all(victims: &[Victim]) -> bool {
+    let landed: Vec<bool> = victims.iter().map(|v| v.strike(Signal::KILL)).collect();
+    victims.iter().all(|v| v.await_death(2_000)) && landed[0]
 }
 
 fn strike_named(control: &Control) -> bool {

@@ -53,6 +53,11 @@ impl Room {
         self.site.join("state")
     }
 
+    /// What commands given beside the program complain about.
+    pub fn complaints(&self) -> PathBuf {
+        self.site.join("complaints")
+    }
+
     /// Session file of the program called `name`.
     pub fn session(&self, name: &str) -> PathBuf {
         self.state().join(name).join("session")

@@ -66,7 +66,9 @@ pub struct Victim {
 impl Victim {
     /// Opens `pid` if it lives and belongs to the tree.
     pub fn open(pid: i32) -> Option<Victim> {
-        let fd = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
+        // Control pages also hold 0 for nobody and negative error numbers.
+        let number = (pid > 0).then(|| Pid::from_raw(pid))??;
+        let fd = pidfd_open(number, PidfdFlags::empty()).ok()?;
         let victim = Victim { pid, fd };
         // Checked after opening: had the number been handed on before, the descriptor would be the stranger's.
         (is_descendant(pid) && !victim.is_dead()).then_some(victim)

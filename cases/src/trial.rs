@@ -1,6 +1,7 @@
 //! One test: a case under a setting and an attack, compared with its unharmed run.
 
 use std::fmt;
+use std::fs::{self, File};
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::atomic::Ordering::Relaxed;
@@ -9,6 +10,7 @@ use outlast_image::event::phase;
 
 use crate::attack::Attack;
 use crate::case::{Case, Stage};
+use crate::control_page::ControlPage;
 use crate::diagnosis;
 use crate::event_log::EventLog;
 use crate::failure::{Failure, Outcome};
@@ -58,10 +60,16 @@ impl Trial<'_> {
 
         diagnosis::note("run", "unharmed");
         let unharmed = self.view(&launcher, &Harness::Native, random.u64(..), None, &Swing::default())?;
+        // Status 2 is what the programs of this crate end with when something does not hold.
+        let fails = matches!(unharmed.status, Status::Signalled(_) | Status::Exited(2));
+        if self.attack != Attack::Calm && fails {
+            return Err(Failure::Told(format!("the program fails even when nobody harms it: {:?}", unharmed.status)));
+        }
         let mut report = Report::default();
         let mut idle = 0;
         loop {
             report.runs += 1;
+            diagnosis::begin(inquiry(&launcher));
             diagnosis::note("run", format!("{} ({} blows so far)", report.runs, report.landed));
             room.clear()?;
             let landed = self.harmed(&launcher, &unharmed, random.u64(..), &mut report)?;
@@ -94,6 +102,9 @@ impl Trial<'_> {
         let log = EventLog::ask(launcher);
         if let Ok(log) = &log {
             diagnosis::note("log", format!("\n    {}", log.telling(10)));
+        }
+        if let Ok(said) = fs::read_to_string(launcher.room.complaints()) {
+            diagnosis::note("the command that followed a dead supervisor said", said);
         }
         if lost_patience {
             report.window += 1;
@@ -156,13 +167,24 @@ impl Trial<'_> {
     }
 }
 
+/// For a run that hangs: what the control page and the log say.
+fn inquiry(launcher: &Launcher) -> diagnosis::Inquiry {
+    let launcher = launcher.clone();
+    Box::new(move || {
+        let page = ControlPage::open(&launcher.room.session(NAME)).map(|page| page.summary());
+        let log = EventLog::ask(&launcher).map(|log| log.telling(15)).unwrap_or_else(|failure| failure.to_string());
+        format!("  control page: {}\n  log:\n    {log}\n", page.unwrap_or_else(|| "there is none".into()))
+    })
+}
+
 /// What to do when the supervisor was hit: the command that takes its place is left running.
 fn revival(attack: Attack, launcher: &Launcher) -> Revive {
     let launcher = launcher.clone();
     Box::new(move || {
         let Some(words) = attack.revival() else { return };
         let mut command = launcher.outlast(words);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let said = File::create(launcher.room.complaints());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said.map_or(Stdio::null(), Stdio::from));
         // If it cannot be started the program stays dead, and the test fails for that.
         let _ = command.spawn();
     })
@@ -171,7 +193,10 @@ fn revival(attack: Attack, launcher: &Launcher) -> Revive {
 /// Waits until nothing of the run is alive. A program whose supervisor was killed may have much to do yet.
 fn nothing_left_behind(swing: &Swing) -> Outcome<()> {
     for _ in 0..6_000 {
-        if !swing.reviving.load(Relaxed) && tree::descendants().iter().all(|s| s.state == 'Z') {
+        let landed = swing.landed.load(Relaxed);
+        let nobody = tree::descendants().iter().all(|s| s.state == 'Z');
+        // The tree is not seen all at once: a blow meanwhile, and what revives the program, may have been missed.
+        if nobody && !swing.reviving.load(Relaxed) && swing.landed.load(Relaxed) == landed {
             return Ok(());
         }
         std::thread::sleep(std::time::Duration::from_millis(5));

@@ -30,7 +30,7 @@ pub fn watch(limit: Duration) -> Outcome<()> {
         let interrupted = poll(polled, Some(&limit)).is_ok_and(|n| n > 0);
         let why = if interrupted { "interrupted" } else { "took too long" };
         // The text is taken first: it tells who is alive.
-        let text = diagnosis::text();
+        let text = diagnosis::text_of_hang();
         tree::sweep();
         eprintln!("{why}\n{text}");
         if interrupted {

@@ -7,6 +7,7 @@ use crate::case::{Case, Program, SPREAD, WIDE};
 use crate::drive::{Drive, Input, Script, Step};
 use crate::launch::program;
 
+const PROMPT: &str = "\n>>>";
 const PYTHON: &str = "/usr/bin/python3";
 
 pub const CASES: &[Case] = &[
@@ -40,29 +41,27 @@ pub const CASES: &[Case] = &[
     .may_report(&[Degradation::Children]),
 ];
 
-/// Each line is typed when the answer to the one before is there.
+/// Each line is typed when the answer to the one before, and the prompt, are there.
 fn conversation() -> Script {
-    let mut steps = vec![
-        Step::wait(">>>"),
-        Step::line("total, seen = 0, {}"),
-        Step::line("def grow(n):"),
-        Step::line("    seen[n] = 'x' * n"),
-        Step::line("    return total * 3 + len(seen)"),
-        Step::line(""),
-        Step::look("defined"),
-    ];
+    let more = |line: &str| [Step::line(line), Step::answer(line.trim(), "\n...")];
+    let mut steps = vec![Step::wait(PROMPT.trim()), Step::line("total, seen = 0, {}"), Step::answer("{}", PROMPT)];
+    steps.extend(
+        ["def grow(n):", "    seen[n] = 'x' * n", "    return total * 3 + len(seen)"].iter().flat_map(|l| more(l)),
+    );
+    steps.extend([Step::line(""), Step::answer("len(seen)\n", PROMPT), Step::look("defined")]);
     for i in 0..40 {
         steps.push(Step::line(&format!("total = grow({i}) % 1000003; print('now', {i}, total)")));
-        steps.push(Step::wait(&format!("\nnow {i} ")));
+        steps.push(Step::answer(&format!("\nnow {i} "), PROMPT));
     }
     steps.extend([
         Step::line("print('turning'); exec('while True: pass')"),
         Step::wait("\nturning"),
         Step::key("\x03"),
-        Step::wait("KeyboardInterrupt"),
+        Step::answer("\nKeyboardInterrupt", PROMPT),
         Step::line("1/0"),
-        Step::wait("ZeroDivisionError"),
+        Step::answer("\nZeroDivisionError", PROMPT),
         Step::line("sum(map(len, seen.values())), total"),
+        Step::answer("\n(780, ", PROMPT),
         Step::look("summed up"),
         Step::line("import sys; sys.exit(total % 100)"),
     ]);

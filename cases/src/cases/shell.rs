@@ -37,14 +37,16 @@ exit 5
 "#;
 
 fn conversation() -> Script {
-    let mut steps = vec![Step::wait("ready>"), Step::line("declare -i n=1")];
+    let prompt = "\nready>";
+    let mut steps = vec![Step::wait("ready>"), Step::line("declare -i n=1"), Step::answer("n=1", prompt)];
     for i in 0..30 {
         steps.push(Step::line(&format!("n=n*3%10007; echo \"after {i}:\" $n")));
-        steps.push(Step::wait(&format!("\nafter {i}: ")));
+        steps.push(Step::answer(&format!("\nafter {i}: "), prompt));
     }
     steps.extend([
         Step::look("counted"),
         Step::line("echo ${HOME:+home} $LINENO"),
+        Step::answer("\nhome ", prompt),
         Step::look("asked"),
         Step::line("exit 9"),
     ]);

@@ -27,6 +27,9 @@ pub enum Step {
     Type(Vec<u8>),
     /// Waits until the screen contains the text.
     Await(String),
+    /// Waits until the screen contains the first text, and somewhere after its last occurrence the second: an answer,
+    /// and the prompt behind it. Who types before the prompt may be echoed by the kernel as well.
+    AwaitBoth(String, String),
     /// Looks at the screen. In a harmed run: waits until it is what the unharmed run showed.
     Look(String),
     /// Changes the size of the window: rows, columns.
@@ -45,6 +48,10 @@ impl Step {
 
     pub fn wait(text: &str) -> Step {
         Step::Await(text.to_string())
+    }
+
+    pub fn answer(text: &str, prompt: &str) -> Step {
+        Step::AwaitBoth(text.to_string(), prompt.to_string())
     }
 
     pub fn look(name: &str) -> Step {
@@ -114,6 +121,10 @@ fn take(step: &Step, master: &OwnedFd, screen: &Screen, unharmed: Option<&View>,
         }
         Step::Await(text) => {
             screen.wait_until(|now| now.contains(text.as_str())).map_err(|last| ended(text, last))?;
+        }
+        Step::AwaitBoth(text, prompt) => {
+            let answered = |now: &str| now.rfind(text.as_str()).is_some_and(|at| now[at..].contains(prompt.as_str()));
+            screen.wait_until(answered).map_err(|last| ended(text, last))?;
         }
         Step::Look(name) => {
             let now = match unharmed {
