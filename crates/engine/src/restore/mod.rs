@@ -75,6 +75,7 @@ unsafe fn run(rung: Rung) -> ! {
         reopen::all(e);
     }
     memory::restore(e);
+    crate::rewrite::recover(e);
     c.t_mapped.store(now_ns(), Release);
     e.hot.clear();
     if rung != Rung::InPlace {
