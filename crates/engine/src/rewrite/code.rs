@@ -4,6 +4,8 @@
 //! mapping is writable and executable at any moment, so policies against that (PR_SET_MDWE, SELinux) are not touched.
 //! Where a kernel refuses such writes (`proc_mem.force_override`), nothing is rewritten.
 
+use crate::access::Access;
+use crate::state::engine;
 use crate::sys::{err, nr, syscall};
 use core::arch::asm;
 
@@ -17,6 +19,8 @@ pub struct CodeMemory {
 impl CodeMemory {
     /// `None` where the kernel refuses.
     pub fn open() -> Option<CodeMemory> {
+        // SAFETY: only the arguments are read.
+        let _access = Access::take(unsafe { engine() }.fds.own.1);
         // SAFETY: opens a file.
         let fd = unsafe { syscall!(nr::OPENAT, -100i64, c"/proc/self/mem".as_ptr(), O_RDWR_CLOEXEC, 0) };
         (!err::is(fd)).then_some(CodeMemory { fd })

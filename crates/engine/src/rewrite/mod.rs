@@ -158,7 +158,7 @@ impl Rewriter {
         if !crate::user::read_bytes(patch.at(), now) || !overwrite.still_valid(now) {
             return Err(Obstacle::Never);
         }
-        let memory = CodeMemory::open().ok_or(Obstacle::Forbidden)?;
+        let memory = CodeMemory::open().ok_or(Obstacle::Never)?;
         if !memory.write(patch.stub_address, &patch.stub) || !memory.write(patch.at(), overwrite.replacement()) {
             return Err(Obstacle::Forbidden);
         }
