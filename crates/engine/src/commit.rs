@@ -39,6 +39,7 @@ pub fn commit(e: &mut Engine, pending: PendingCall) -> u64 {
     }
     crate::describe::changed(e);
     let Some(store) = &mut e.store else { return 0 };
+    crate::rewrite::save(store);
     if e.maps_dirty {
         let text = regions::read_maps();
         let encoded = regions::encode(text, (e.kernel.start_brk, e.kernel.brk));

@@ -63,10 +63,11 @@ pub enum Outcome {
 pub unsafe extern "C" fn dispatch(t: &mut Thread) {
     phase(at::GATE);
     let e = engine();
-    control().gate_calls.fetch_add(1, Relaxed);
+    control().gate_calls.store(t.calls, Relaxed);
     if t.by_trap != 0 {
         t.by_trap = 0;
         control().trapped_calls.fetch_add(1, Relaxed);
+        crate::rewrite::trapped(e, t);
     }
     let r = &t.regs;
     let call = Call { nr: t.call, args: [r.rdi, r.rsi, r.rdx, r.r10, r.r8, r.r9] };
@@ -95,7 +96,7 @@ fn serve(e: &mut Engine, t: &mut Thread, call: Call) -> Outcome {
         Class::Pure if call.nr == nr::GETPID => Return(e.kernel.pid as i64),
         Class::Pure if call.nr == nr::GETTID => Return(t.tid as i64),
         Class::Pure => Return(interruptible(t, &call)),
-        Class::Map => Return(calls::memory::serve(e, &call)),
+        Class::Map => Return(calls::memory::serve(e, t, &call)),
         Class::Open => Return(calls::descriptors::open(e, t, &call)),
         Class::Close => Return(calls::descriptors::close(e, t, &call)),
         Class::Offset => Return(calls::descriptors::offset(e, t, &call)),

@@ -108,13 +108,14 @@ pub fn build(t: &mut Thread, regs: &Registers, vector: Vector, mask: u64, signal
             }
         }
     }
+    let rip = if t.native == 0 { crate::rewrite::to_program(regs.rip) } else { regs.rip };
     const UC_LEN: u64 = core::mem::size_of::<Ucontext>() as u64;
     let frame = ((fpstate - (8 + UC_LEN + 128)) & !15) - 8;
     let uc = Ucontext {
         flags: UC_FLAGS,
         link: 0,
         stack: [t.altstack[0], alt_flags(t, regs.rsp), t.altstack[2]],
-        regs: *regs,
+        regs: Registers { rip, ..*regs },
         segments: [0x33, 0, 0, 0x2b],
         err: fault[0],
         trapno: fault[1],
@@ -164,7 +165,7 @@ pub fn reset_vector(x: &mut [u8]) {
 pub fn take(t: &mut Thread, frame: u64) -> Option<u64> {
     let uc: Ucontext = user::read(frame)?;
     let eflags = (uc.regs.eflags & 0x24_0dd5) | 0x202;
-    t.regs = Registers { eflags, ..uc.regs };
+    t.regs = Registers { eflags, rip: crate::rewrite::to_stub(uc.regs.rip), ..uc.regs };
     let stack_flags = uc.stack[1] & !SS_ONSTACK;
     t.altstack =
         if stack_flags & SS_DISABLE != 0 { [0, SS_DISABLE, 0] } else { [uc.stack[0], stack_flags, uc.stack[2]] };

@@ -42,19 +42,27 @@ global_asm!(
     "mov %gs:{xsave_mask}+4, %edx",
     "xsaveopt64 %gs:{xsave}",
     ".endm",
-    ".globl gate, gate_trapped, fast_check, fast_call, fast_after, fast_exit, exit_window, exit_window_end, gate_exit",
-    ".globl call_interruptible, call_check, call_syscall, call_after, call_abort, gate_leave",
-    ".balign 64",
-    "gate_trapped:",
-    "incq %gs:{trapped}",
-    "movq $1, %gs:{by_trap}",
-    "gate:",
-    "cmpl $0, %gs:{native}",
-    "jne 9f",
+    ".macro ENTER",
     "mov %rcx, %gs:{rip}",
     "mov %rsp, %gs:{rsp}",
     "mov %rax, %gs:{call}",
     "movl $0, %gs:{interrupted}",
+    "incq %gs:{calls}",
+    ".endm",
+    ".globl gate, gate_trapped, fast_check, fast_call, fast_after, fast_exit, exit_window, exit_window_end, gate_exit",
+    ".globl call_interruptible, call_check, call_syscall, call_after, call_abort, gate_leave",
+    ".balign 64",
+    "gate_trapped:",
+    "cmpl $0, {main}+{native}(%rip)",
+    "jne 9f",
+    "movq $1, %gs:{by_trap}",
+    "ENTER",
+    "jmp 2f",
+    ".balign 64",
+    "gate:",
+    "cmpl $0, {main}+{native}(%rip)",
+    "jne 9f",
+    "ENTER",
     "cmp $512, %rax",
     "jae 2f",
     "lea {class}(%rip), %r11",
@@ -141,7 +149,8 @@ global_asm!(
     "mov $-4, %rax",
     "ret",
     this = const offset_of!(Thread, this),
-    trapped = const offset_of!(Thread, trapped),
+    main = sym crate::thread::MAIN,
+    calls = const offset_of!(Thread, calls),
     by_trap = const offset_of!(Thread, by_trap),
     native = const offset_of!(Thread, native),
     pending = const offset_of!(Thread, pending),
@@ -175,7 +184,13 @@ global_asm!(
 );
 
 extern "C" {
+    fn gate();
     fn gate_leave();
+}
+
+/// Where rewritten sites go.
+pub fn address() -> u64 {
+    gate as *const () as u64
 }
 
 /// Leaves the engine for the program, whose whole state lies in the thread control block.

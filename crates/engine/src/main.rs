@@ -25,6 +25,7 @@ mod periodic;
 mod regions;
 mod requests;
 mod restore;
+mod rewrite;
 mod ring;
 mod scratch;
 mod signals;

@@ -50,7 +50,10 @@ pub fn suspend(why: Degradation) {
     if c.state.swap(state::SUSPENDED, AcqRel) != state::SUSPENDED {
         event(event_kind::SUSPENDED, 0, 0, why as u64, 0);
     }
-    // SAFETY: nothing of what was closed with delay can be wanted again.
-    unsafe { engine() }.fds.close_delayed();
+    // SAFETY: nothing of what was closed with delay can be wanted again; the thread is in the engine.
+    unsafe {
+        engine().fds.close_delayed();
+        crate::rewrite::leave_program(thread::current());
+    }
     become_native();
 }

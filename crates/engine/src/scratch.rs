@@ -16,6 +16,10 @@ pub const HOT_PAGES: usize = 1024;
 const SHADOWS_LEN: u64 = HOT_PAGES as u64 * 4096;
 const OBJECT: u64 = SHADOWS + SHADOWS_LEN;
 const OBJECT_LEN: u64 = 16 << 20;
+const RANGES: u64 = OBJECT + OBJECT_LEN;
+const RANGES_LEN: u64 = 1 << 20;
+const BRANCHES: u64 = 96 << 20;
+const BRANCHES_LEN: u64 = 32 << 20;
 const INDEX: u64 = 128 << 20;
 const INDEX_LEN: u64 = SCRATCH_ROOM - INDEX;
 
@@ -57,6 +61,18 @@ pub fn page_vector() -> &'static mut [u8] {
 /// An object read back from the store.
 pub fn object_buffer() -> &'static mut [u8] {
     slice(OBJECT, OBJECT_LEN)
+}
+
+/// Address ranges: start and end.
+pub fn ranges() -> &'static mut [(u64, u64)] {
+    // SAFETY: as `slice`; any bytes are a pair of integers.
+    unsafe { core::slice::from_raw_parts_mut((SCRATCH_BASE + RANGES) as *mut _, RANGES_LEN as usize / 16) }
+}
+
+/// Maps of branches in the program's code, one bit a byte: enough for 256 MiB of code.
+pub fn branch_bits() -> &'static mut [u64] {
+    // SAFETY: as `slice`; any bytes are integers.
+    unsafe { core::slice::from_raw_parts_mut((SCRATCH_BASE + BRANCHES) as *mut u64, BRANCHES_LEN as usize / 8) }
 }
 
 /// Address of the shadow copy of hot page `i`.

@@ -22,6 +22,8 @@ pub mod object {
     pub const DESCRIPTOR: u16 = 5;
     /// `auxv` and the rest of what a cold resume needs of the old image.
     pub const IMAGE: u16 = 6;
+    /// Addresses of stub areas.
+    pub const STUBS: u16 = 7;
 }
 
 /// Kinds of journal entry.

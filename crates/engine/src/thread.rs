@@ -30,8 +30,8 @@ pub struct Thread {
     pub stack_top: u64,
     /// Components of vector state that are saved (XCR0 without AMX tiles).
     pub xsave_mask: u64,
-    /// Calls that arrived through SIGSYS.
-    pub trapped: u64,
+    /// Calls that arrived at the gate, on whatever way. Continues the count of the control page.
+    pub calls: u64,
     /// 1 while the present call arrived through SIGSYS: its site is a candidate for rewriting.
     pub by_trap: u64,
     /// Number of the call being served; what `rax` held.
@@ -85,7 +85,7 @@ static mut ALT_STACK: Stack<ALT_STACK_LEN> = Stack([0; ALT_STACK_LEN]);
 /// What start, anchor and restore run on.
 pub static mut INNER_STACK: Stack<STACK_LEN> = Stack([0; STACK_LEN]);
 // SAFETY of the zero pattern: every field is an integer or an array of integers.
-static mut MAIN: Thread = unsafe { core::mem::zeroed() };
+pub static mut MAIN: Thread = unsafe { core::mem::zeroed() };
 
 /// Top of the stack on which start, anchor and restore run: never the one a gate call is using.
 pub fn inner_stack_top() -> u64 {
@@ -128,6 +128,7 @@ pub unsafe fn install() -> &'static mut Thread {
     t.this = (&raw const MAIN) as u64;
     t.stack_top = (&raw const GATE_STACK) as u64 + STACK_LEN as u64;
     t.xsave_mask = xsave_mask();
+    t.calls = crate::control::control().gate_calls.load(core::sync::atomic::Ordering::Relaxed);
     core::arch::asm!("wrgsbase {}", in(reg) t.this, options(nostack));
     t
 }

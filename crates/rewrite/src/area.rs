@@ -3,7 +3,8 @@
 use crate::place::AREA_LEN;
 use crate::plan::Plan;
 use crate::refusal::Refusal;
-use crate::stub::STUB_LEN;
+use crate::region::Region;
+use crate::stub::{Stub, STUB_LEN};
 use core::ops::Range;
 
 /// Stubs in an area.
@@ -41,10 +42,11 @@ const ADDRESS_BITS: u32 = 48;
 
 impl Slot {
     const FREE: Slot = Slot { overwritten: 0, lands: [0; 2] };
+    /// Stands for no patch any more, and is not given out again.
+    const RETIRED: Slot = Slot { overwritten: 0, lands: [u64::MAX; 2] };
 
-    fn new(plan: &Plan) -> Slot {
-        let range = plan.overwritten();
-        Slot { overwritten: range.start | (range.end - range.start) << ADDRESS_BITS, lands: plan.lands() }
+    fn new(region: &Region) -> Slot {
+        Slot { overwritten: region.at | u64::from(region.len) << ADDRESS_BITS, lands: region.lands() }
     }
 
     fn range(self) -> Range<u64> {
@@ -52,9 +54,13 @@ impl Slot {
         start..start + (self.overwritten >> ADDRESS_BITS)
     }
 
+    fn is_taken(self) -> bool {
+        self.overwritten != 0
+    }
+
     fn touches(self, range: &Range<u64>) -> bool {
         let own = self.range();
-        self != Slot::FREE && own.start < range.end && range.start < own.end
+        self.is_taken() && own.start < range.end && range.start < own.end
     }
 
     /// Whether the stub comes back to the program inside `range`, after its first byte.
@@ -104,7 +110,7 @@ impl<const N: usize> StubAreas<N> {
         for area in self.areas.iter_mut().filter(within) {
             let free = area.slots[..area.used].iter().position(|slot| *slot == Slot::FREE).unwrap_or(area.used);
             if free < STUBS {
-                area.slots[free] = Slot::new(plan);
+                area.slots[free] = Slot::new(plan.region());
                 area.used = area.used.max(free + 1);
                 return Ok(area.base + (free * STUB_LEN) as u64);
             }
@@ -150,7 +156,7 @@ impl<const N: usize> StubAreas<N> {
     fn taken(&self) -> impl Iterator<Item = (u64, Slot)> + '_ {
         self.areas.iter().flat_map(|area| {
             let stub = |(number, slot): (usize, &Slot)| (area.base + (number * STUB_LEN) as u64, *slot);
-            area.slots[..area.used].iter().enumerate().map(stub).filter(|(_, slot)| *slot != Slot::FREE)
+            area.slots[..area.used].iter().enumerate().map(stub).filter(|(_, slot)| slot.is_taken())
         })
     }
 
@@ -166,6 +172,51 @@ impl<const N: usize> StubAreas<N> {
             }
         }
         dropped
+    }
+
+    /// Forgets the patches that overwrite bytes of `range`, whose original bytes are back, but gives their stubs to nobody:
+    /// threads may be inside them or come back to them from signal frames. Returns how many.
+    pub fn retire_range(&mut self, range: Range<u64>) -> usize {
+        let mut retired = 0;
+        for area in &mut self.areas {
+            for slot in area.slots[..area.used].iter_mut().filter(|slot| slot.touches(&range)) {
+                *slot = Slot::RETIRED;
+                retired += 1;
+            }
+        }
+        retired
+    }
+
+    /// Takes up a stub that was read back from memory at `address`, where a predecessor of this table had placed it: for a
+    /// patch that is in force, or (`in_force` false) for one that threads may still come back to. False if no area holds
+    /// the place, if it is taken, or if the patch conflicts with another.
+    pub fn adopt(&mut self, address: u64, stub: &Stub, in_force: bool) -> bool {
+        let region = stub.region();
+        let range = region.at..region.at + u64::from(region.len);
+        if in_force && self.conflicts(range) {
+            return false;
+        }
+        let area = self.areas.iter_mut().filter(|area| area.base != 0).find_map(|area| {
+            let offset = usize::try_from(address.checked_sub(area.base)?).ok()?;
+            let number = offset / STUB_LEN;
+            (offset % STUB_LEN == 0 && number < STUBS).then_some((area, number))
+        });
+        let Some((area, number)) = area else { return false };
+        if number >= area.used {
+            // What lies between was never given out, or could not be read back.
+            area.slots[area.used..=number].fill(Slot::FREE);
+            area.used = number + 1;
+        }
+        if area.slots[number] != Slot::FREE {
+            return false;
+        }
+        area.slots[number] = if in_force { Slot::new(region) } else { Slot::RETIRED };
+        true
+    }
+
+    /// Addresses of the areas.
+    pub fn areas(&self) -> impl Iterator<Item = u64> + '_ {
+        self.areas.iter().map(|area| area.base).filter(|base| *base != 0)
     }
 
     /// Forgets the areas that lie in `range`, which is gone, with all their stubs.

@@ -9,6 +9,8 @@ use crate::stub::{CODE_OFFSET, GATE_OFFSET, RESTART_DISTANCE, STUB_LEN};
 const MARK: u32 = u32::from_le_bytes(*b"oSt1");
 /// Length of `lea tail(%rip),%rcx`.
 pub(crate) const LEA_LEN: u64 = 7;
+/// Length of `jmp *gate(%rip)`.
+pub(crate) const GATE_JUMP_LEN: u64 = 6;
 
 /// Offsets in a stub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +81,7 @@ pub(crate) fn write(region: &Region, address: u64, gate: u64) -> Option<([u8; ST
     writer.bytes(&[0x48, 0x8d, 0x0d, (RESTART_DISTANCE - LEA_LEN) as u8, 0, 0, 0])?;
     writer.bytes(&[0xff, 0x25])?;
     writer.relative(address + GATE_OFFSET as u64, 0)?;
+    writer.bytes(&SYSCALL)?;
     for moved in region.after() {
         writer.moved(region, &moved)?;
     }

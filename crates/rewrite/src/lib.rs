@@ -8,12 +8,14 @@
 //!   mov $1,%eax   → jmp stub     mov $1,%eax
 //!   syscall                      E: lea tail(%rip),%rcx
 //!   cmp $-4096,%rax                 jmp *gate(%rip)             →        gate: … jmp *%rcx
+//!                                 syscall                     ← (not protected, or once more)
 //!   …             ←              tail: jmp back                 ←
 //! ```
 //!
 //! # What a call may change
 //!
-//! `syscall` overwrites rcx and r11, and so may the gate; it gets the tail's address in rcx and must return there with
+//! `syscall` overwrites rcx and r11, and so may the gate; it gets the tail's address in rcx, as if the `syscall` right before
+//! the tail had been executed, and must return there (or go to that `syscall` to have it executed) with
 //! every other general register, the vector state, the direction flag and the stack (the 128 bytes below rsp included)
 //! as the kernel would have left them. Arithmetic flags survive a `syscall` but need not survive the gate: a site whose
 //! following code visibly uses them is refused.

@@ -15,7 +15,6 @@
 use crate::branch::BranchMap;
 use crate::flags;
 use crate::form;
-use crate::instruction::Flow;
 use crate::patch::Patch;
 use crate::place::Reach;
 use crate::refusal::{Obstacle, Refusal};
@@ -53,11 +52,8 @@ impl Plan {
         self.reach
     }
 
-    /// Where the program goes on after the stub: behind the call, and where a moved branch leads (else 0).
-    pub(crate) fn lands(&self) -> [u64; 2] {
-        // There is never a second branch: the flags would have to be set in between, for which five bytes are too few.
-        let branch = self.region.after().find(|moved| moved.instruction.flow != Flow::Next);
-        [self.region.resume(), branch.and_then(|moved| self.region.target(&moved)).unwrap_or(0)]
+    pub(crate) fn region(&self) -> &Region {
+        &self.region
     }
 
     /// Makes the patch for a stub at `stub` (see [`crate::StubAreas::place`]) whose calls go to `gate`.

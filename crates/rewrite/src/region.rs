@@ -66,6 +66,13 @@ impl Region {
         self.after().last().is_some_and(|moved| ends(&moved.instruction))
     }
 
+    /// Where the program goes on after the stub: behind the call, and where a moved branch leads (else 0).
+    pub fn lands(&self) -> [u64; 2] {
+        // There is never a second branch: the flags would have to be set in between, for which five bytes are too few.
+        let branch = self.after().find(|moved| moved.instruction.flow != Flow::Next);
+        [self.resume(), branch.and_then(|moved| self.target(&moved)).unwrap_or(0)]
+    }
+
     /// Where the program goes on behind the overwritten bytes and the call.
     pub fn resume(&self) -> u64 {
         self.at + u64::from(self.len.max(self.site + SYSCALL.len() as u8))

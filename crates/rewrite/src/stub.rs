@@ -12,15 +12,19 @@
 //! 40  moved instructions from before the call
 //!  E  lea tail(%rip),%rcx
 //!     jmp *gate(%rip)
+//!     syscall
 //! tail  moved instructions from after the call, then a jump back
 //! ```
 //!
 //! A stub says everything about itself, so that recovery, debuggers and [`crate::StubAreas`] need nothing else.
 //! Nothing but rcx changes on the way to the gate: no flags, no stack, so the red zone stays intact.
+//!
+//! The `syscall` is reached only from the gate, which goes to `rcx - 2` to have the call made by the kernel (in a process
+//! that is not protected) or made once more: there it finds what it finds before a site that is not rewritten.
 
-use crate::emit::LEA_LEN;
+use crate::emit::{GATE_JUMP_LEN, LEA_LEN};
 use crate::patch::Patch;
-use crate::region::{moved_len, Moved, Region, JUMP_LEN, MAX_PATCH};
+use crate::region::{moved_len, Moved, Region, JUMP_LEN, MAX_PATCH, SYSCALL};
 
 /// Bytes from one stub to the next.
 pub const STUB_LEN: usize = 96;
@@ -29,7 +33,7 @@ pub const GATE_OFFSET: usize = 0;
 /// Offset in a stub of its first instruction.
 pub const CODE_OFFSET: usize = 40;
 /// A call is restarted at E, this many bytes before the tail that rcx holds at the gate.
-pub const RESTART_DISTANCE: u64 = 13;
+pub const RESTART_DISTANCE: u64 = LEA_LEN + GATE_JUMP_LEN + SYSCALL.len() as u64;
 
 /// Where a restarted call goes on, from the tail address that the gate finds in rcx.
 pub const fn restart_of(tail: u64) -> u64 {
@@ -62,11 +66,16 @@ impl Stub {
         self.patch
     }
 
+    pub(crate) fn region(&self) -> &Region {
+        &self.patch.region
+    }
+
     /// The address in the unpatched program that `rip`, inside this stub, stands for: for debuggers, signal frames and
-    /// commits. On the way to the gate that is the `syscall` itself (only rcx differs, which a call overwrites).
-    /// `None` between two instructions and in the stub's data.
+    /// commits. On the way to the gate, and at the stub's own `syscall`, that is the `syscall` itself (only rcx differs, which
+    /// a call overwrites). `None` between two instructions and in the stub's data.
     pub fn program_address(&self, rip: u64) -> Option<u64> {
-        if rip == self.patch.restart() || rip == self.patch.restart() + LEA_LEN {
+        let call = self.patch.restart();
+        if [call, call + LEA_LEN, call + LEA_LEN + GATE_JUMP_LEN].contains(&rip) {
             return Some(self.patch.site());
         }
         self.pairs().find(|pair| pair.0 == rip).map(|pair| pair.1)

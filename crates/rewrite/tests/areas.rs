@@ -5,7 +5,7 @@ mod built;
 
 use built::{hex, plan_in, Built};
 use outlast_rewrite::area::STUBS;
-use outlast_rewrite::{Obstacle, Plan, Refusal, RefusedSites, StubAreas, AREA_LEN, STUB_LEN};
+use outlast_rewrite::{Obstacle, Plan, Refusal, RefusedSites, Stub, StubAreas, AREA_LEN, STUB_LEN};
 
 const CODE: u64 = 0x5555_0000_0000;
 
@@ -109,6 +109,48 @@ fn unmapped_code_gives_its_stubs_back() {
     assert_eq!(next, [3, 4, 10].map(|n| base + n * STUB_LEN as u64));
     areas.drop_areas(base..base + 1);
     assert!(areas.is_empty() && areas.stub_at(base).is_none() && areas.has_room());
+}
+
+/// Code whose original bytes are back: a thread may still be in its stub, so nobody else gets that.
+#[test]
+fn retired_stubs_are_not_given_out_again() {
+    let mut areas = Box::new(StubAreas::<1>::new());
+    let base = CODE + 0x100_0000;
+    areas.add(base);
+    for number in 0..3 {
+        areas.place(&site(number * 0x1000)).unwrap();
+    }
+    assert_eq!(areas.retire_range(CODE..CODE + 0x2000), 2);
+    assert_eq!((areas.len(), areas.touching(CODE..CODE + 0x2000).count()), (1, 0));
+    assert!(!areas.conflicts(CODE..CODE + 0x2000));
+    assert_eq!(areas.place(&site(0)), Ok(base + 3 * STUB_LEN as u64));
+    assert_eq!(areas.retire_range(0..1), 0);
+}
+
+/// After a recovery the table is made anew from the stubs in memory.
+#[test]
+fn stubs_are_taken_up_again() {
+    let base = CODE + 0x100_0000;
+    let stub = |number: u64, distance: u64| {
+        let address = base + number * STUB_LEN as u64;
+        let patch = site(distance).link(address, 0x2000_0000_0000).unwrap();
+        (address, Stub::read(address, &patch.stub).unwrap())
+    };
+    let mut areas = Box::new(StubAreas::<1>::new());
+    let (first, second, fifth) = (stub(0, 0), stub(1, 0x1000), stub(5, 0x2000));
+    assert!(!areas.adopt(first.0, &first.1, true), "no such area");
+    areas.add(base);
+    assert!(areas.areas().eq([base]));
+    assert!(areas.adopt(fifth.0, &fifth.1, true) && areas.adopt(first.0, &first.1, true));
+    assert!(areas.adopt(second.0, &second.1, false));
+    assert!(!areas.adopt(first.0, &first.1, true) && !areas.adopt(second.0, &second.1, true), "taken");
+    assert!(!areas.adopt(stub(7, 0).0, &stub(7, 0).1, true), "the same bytes twice");
+    assert!(!areas.adopt(first.0 + 8, &first.1, false), "no place of a stub");
+    assert_eq!(areas.len(), 2);
+    assert_eq!(areas.place(&site(0)), Err(Refusal::Overlaps));
+    assert!(areas.conflicts(site(0x2000).overwritten()) && !areas.conflicts(site(0x1000).overwritten()));
+    let next: Vec<u64> = (0..4).map(|n| areas.place(&site(0x10_0000 + n * 0x1000)).unwrap()).collect();
+    assert_eq!(next, [2, 3, 4, 6].map(|n| base + n * STUB_LEN as u64));
 }
 
 #[test]

@@ -82,7 +82,7 @@ proptest! {
             };
             prop_assert!(patch.stub_len() <= patch.stub.len());
             let stub = Stub::read(patch.stub_address, &patch.stub).unwrap();
-            prop_assert_eq!(stub.program_address(patch.tail() - 13), Some(*site));
+            prop_assert_eq!(stub.program_address(patch.tail() - 15), Some(*site));
             for rip in patch.stub_address..patch.stub_address + 96 {
                 if let Some(address) = stub.program_address(rip) {
                     prop_assert!((range.start..=range.end.max(site + 2)).contains(&address));

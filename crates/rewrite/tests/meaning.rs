@@ -2,7 +2,7 @@
 
 mod support;
 
-use iced_x86::{ConditionCode, Decoder, DecoderOptions, FlowControl, Instruction, OpKind};
+use iced_x86::{Code, ConditionCode, Decoder, DecoderOptions, FlowControl, Instruction, OpKind};
 use outlast_rewrite::{plan, BranchMap, Patch, Plan, Refusal, Stub};
 use support::Text;
 
@@ -75,7 +75,8 @@ fn check(text: &Text, plan: &Plan, patch: &Patch) {
         let back = stub_after.pop().unwrap();
         assert_eq!(back.near_branch_target(), overwritten.end.max(behind));
     }
-    assert_eq!(call.len(), 2);
+    assert_eq!(call.len(), 3);
+    assert_eq!((call[2].code(), call[2].next_ip()), (Code::Syscall, patch.tail()));
     assert_eq!((call[0].ip_rel_memory_address(), call[1].ip_rel_memory_address()), (patch.tail(), patch.gate_slot()));
     let read = Stub::read(patch.stub_address, &patch.stub).unwrap();
     for (original, moved) in [(before, stub_before), (after, stub_after)] {

@@ -33,9 +33,10 @@ fn listing(patch: &Patch) -> Vec<String> {
         .collect()
 }
 
-/// `lea tail(%rip),%rcx; jmp *gate(%rip)`.
+/// `lea tail(%rip),%rcx; jmp *gate(%rip); syscall`.
 fn to_gate(patch: &Patch) -> Vec<String> {
-    vec![format!("Lea_r64_m [{:x}]", patch.tail()), format!("Jmp_rm64 [{:x}]", patch.gate_slot())]
+    let (tail, gate) = (patch.tail(), patch.gate_slot());
+    vec![format!("Lea_r64_m [{tail:x}]"), format!("Jmp_rm64 [{gate:x}]"), "Syscall".to_string()]
 }
 
 /// The jump that replaces the program's bytes.

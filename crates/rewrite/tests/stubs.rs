@@ -30,6 +30,8 @@ fn addresses_translate_both_ways() {
         assert_eq!(stub.stub_address(outside), Some(inside));
     }
     assert_eq!(stub.program_address(patch.restart() + 7), Some(built.site));
+    assert_eq!(stub.program_address(patch.tail() - 2), Some(built.site));
+    assert_eq!(patch.stub[(patch.tail() - STUB) as usize - 2..][..2], [0x0f, 0x05]);
     assert_eq!(stub.program_address(patch.entry() + 1), None);
     assert_eq!(stub.program_address(STUB), None);
     assert_eq!(stub.stub_address(built.site + 8), None);

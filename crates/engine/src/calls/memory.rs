@@ -3,8 +3,10 @@
 use crate::commit::commit_at_gate;
 use crate::control::degrade;
 use crate::dispatch::{native, Call};
+use crate::rewrite;
 use crate::state::Engine;
 use crate::sys::{err, nr};
+use crate::thread::Thread;
 use crate::tracker::Track;
 use outlast_image::degradation::Degradation;
 use outlast_image::layout::{ENGINE_BASE, ENGINE_END};
@@ -19,6 +21,7 @@ const MAP_FIXED_NOREPLACE: u64 = 0x10_0000;
 const MADV_DONTNEED: u64 = 4;
 const MADV_FREE: u64 = 8;
 const MADV_REMOVE: u64 = 9;
+const MREMAP_FIXED: u64 = 2;
 const MREMAP_DONTUNMAP: u64 = 4;
 
 fn up(n: u64) -> u64 {
@@ -29,15 +32,18 @@ fn hits_engine(start: u64, len: u64) -> bool {
     start < ENGINE_END && start.saturating_add(len) > ENGINE_BASE
 }
 
-pub fn serve(e: &mut Engine, call: &Call) -> i64 {
+pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     let a = call.args;
     match call.nr {
-        nr::MMAP => mmap(e, call),
+        nr::MMAP => mmap(e, t, call),
         nr::MUNMAP if hits_engine(a[0], a[1]) => err::EINVAL,
         nr::MUNMAP => {
-            e.hot.forget(a[0], a[0].saturating_add(up(a[1])));
+            let end = a[0].saturating_add(up(a[1]));
+            e.hot.forget(a[0], end);
+            rewrite::unmapping(t, a[0], end);
             let r = native(call);
             if r == 0 {
+                rewrite::unmapped(a[0], end);
                 e.drop_range(a[0], a[0] + up(a[1]));
                 e.maps_dirty = true;
             }
@@ -45,7 +51,7 @@ pub fn serve(e: &mut Engine, call: &Call) -> i64 {
         }
         nr::BRK => brk(e, call),
         nr::MPROTECT | 329 => mprotect(e, call),
-        nr::MREMAP => mremap(e, call),
+        nr::MREMAP => mremap(e, t, call),
         nr::MADVISE => madvise(e, call),
         _ => {
             e.maps_dirty = true;
@@ -54,18 +60,20 @@ pub fn serve(e: &mut Engine, call: &Call) -> i64 {
     }
 }
 
-fn mmap(e: &mut Engine, call: &Call) -> i64 {
+fn mmap(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     let [addr, len, prot, flags, ..] = call.args;
     if flags & (MAP_FIXED | MAP_FIXED_NOREPLACE) != 0 && hits_engine(addr, len) {
         return if flags & MAP_FIXED != 0 { err::ENOMEM } else { err::EEXIST };
     }
     if flags & MAP_FIXED != 0 {
         e.hot.forget(addr, addr.saturating_add(up(len)));
+        rewrite::unmapping(t, addr, addr.saturating_add(up(len)));
     }
     let r = native(call);
     if !err::is(r) {
         let (start, end) = (r as u64, r as u64 + up(len));
         if flags & MAP_FIXED != 0 {
+            rewrite::unmapped(start, end);
             e.drop_range(start, end);
         }
         e.maps_dirty = true;
@@ -109,7 +117,11 @@ fn mprotect(e: &mut Engine, call: &Call) -> i64 {
         // What was written there since the last commit could not be read any more.
         commit_at_gate(e);
     }
-    e.hot.forget(addr, addr.saturating_add(up(len)));
+    let end = addr.saturating_add(up(len));
+    e.hot.forget(addr, end);
+    if !rewrite::protecting(addr, end, prot & PROT_WRITE != 0) {
+        return err::ENOMEM;
+    }
     let r = native(call);
     e.maps_dirty = true;
     if prot & PROT_WRITE != 0 {
@@ -119,18 +131,28 @@ fn mprotect(e: &mut Engine, call: &Call) -> i64 {
     r
 }
 
-fn mremap(e: &mut Engine, call: &Call) -> i64 {
+fn mremap(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     let [old, old_len, new_len, flags, fixed, _] = call.args;
-    if hits_engine(old, old_len) || flags & 2 != 0 && hits_engine(fixed, new_len) {
+    if hits_engine(old, old_len) || flags & MREMAP_FIXED != 0 && hits_engine(fixed, new_len) {
         return err::EINVAL;
     }
     let (old_len, new_len) = (up(old_len), up(new_len));
     e.hot.forget(old, old + old_len);
     // Clean pages of a lazily restored region are the store's, by their old address: make them the process's own.
     e.own_pages(old, old + old_len);
+    if !rewrite::changing(old, old + old_len) {
+        return err::ENOMEM;
+    }
+    rewrite::unmapping(t, old, old + old_len);
+    if flags & MREMAP_FIXED != 0 {
+        rewrite::unmapping(t, fixed, fixed.saturating_add(new_len));
+    }
     let r = native(call);
     if !err::is(r) {
         let new = r as u64;
+        if new != old {
+            rewrite::unmapped(new, new + new_len);
+        }
         if new != old && flags & MREMAP_DONTUNMAP == 0 {
             e.drop_range(old, old + old_len);
         } else if new_len < old_len {
@@ -157,6 +179,9 @@ fn madvise(e: &mut Engine, call: &Call) -> i64 {
     match advice {
         MADV_DONTNEED | MADV_FREE | MADV_REMOVE => {
             e.hot.forget(addr, end);
+            if !rewrite::changing(addr, end) {
+                return err::ENOMEM;
+            }
             if e.is_lazy(addr, end) {
                 return discard_lazy(e, addr, end, call);
             }

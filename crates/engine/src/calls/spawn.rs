@@ -145,6 +145,7 @@ fn copied_child(e: &mut Engine, t: &mut Thread, call: &Call, stack: u64) -> i64 
     let r = native(&call);
     if r == 0 {
         native::become_native();
+        crate::rewrite::leave_child();
         let own = e.fds.own;
         for_each_open(|fd| {
             if fd >= own.0 && fd < own.1 {

@@ -6,6 +6,7 @@
 use super::image;
 use crate::control::{degrade, fail};
 use crate::regions::{self, Mapped};
+use crate::rewrite::CodeMemory;
 use crate::scratch;
 use crate::state::{object, Engine};
 use crate::sys::{err, nr, syscall};
@@ -15,6 +16,7 @@ use outlast_image::inject::option;
 use outlast_image::layout::{ENGINE_BASE, ENGINE_END, STORE_BASE, USER_END};
 use outlast_image::region::{backing, Region};
 
+const READ_WRITE: u64 = 1 | 2;
 const MAP_SHARED: u64 = 1;
 const MAP_PRIVATE: u64 = 2;
 const MAP_FIXED: u64 = 0x10;
@@ -91,13 +93,13 @@ fn map(e: &mut Engine, m: &Mapped<'_>, stack: (u64, u64)) {
             return;
         }
         backing::PRIVATE_FILE => {
-            if !map_file(m, MAP_PRIVATE, 3) {
+            if !map_file(m, MAP_PRIVATE, first_prot(&r)) {
                 degrade(Degradation::MappingLost);
                 place(r, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
             }
         }
         _ => {
-            let lazy = r.end - r.start >= LAZY_FROM && e.args.options & option::EAGER == 0;
+            let lazy = r.end - r.start >= LAZY_FROM && !is_code(&r) && e.args.options & option::EAGER == 0;
             if lazy && map_lazily(e, &r) {
                 protect(&r);
                 return;
@@ -105,14 +107,31 @@ fn map(e: &mut Engine, m: &Mapped<'_>, stack: (u64, u64)) {
             place(r, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         }
     }
+    if is_code(&r) && fill_code(e, &r) {
+        return;
+    }
     copy_content(e, &r);
     protect(&r);
 }
 
-/// Maps readable and writable; `protect` takes away what the region must not have.
+/// Code is never made writable: policies against what is writable and executable would not let it become code again.
+fn is_code(r: &Region) -> bool {
+    r.prot & 6 == 4
+}
+
+/// What a region is mapped with: readable and writable; `protect` takes away what it must not have.
+fn first_prot(r: &Region) -> u64 {
+    if is_code(r) {
+        r.prot as u64
+    } else {
+        READ_WRITE
+    }
+}
+
 fn place(r: Region, flags: u64, fd: i64, offset: u64) {
+    let prot = first_prot(&r);
     // SAFETY: the range was unmapped.
-    let got = unsafe { syscall!(nr::MMAP, r.start, r.end - r.start, 3, flags | MAP_FIXED, fd, offset) };
+    let got = unsafe { syscall!(nr::MMAP, r.start, r.end - r.start, prot, flags | MAP_FIXED, fd, offset) };
     if got as u64 != r.start {
         fail!(got);
     }
@@ -180,13 +199,33 @@ fn copy_content(e: &mut Engine, r: &Region) {
     });
 }
 
+/// Brings back what the store holds of code: patched pages, stubs, code made at run time. False, and the region is writable,
+/// if the kernel refuses that; then there is nothing but to change its protection.
+fn fill_code(e: &mut Engine, r: &Region) -> bool {
+    let (mut memory, mut done) = (None, true);
+    e.store().runs(r.start, r.end, &mut |addr, offset, len| {
+        // SAFETY: the frames lie in the mapped store.
+        let bytes = unsafe { core::slice::from_raw_parts((STORE_BASE + offset) as *const u8, len as usize) };
+        let memory = memory.get_or_insert_with(CodeMemory::open);
+        done &= memory.as_ref().is_some_and(|memory| memory.write(addr, bytes));
+    });
+    if !done {
+        set_prot(r, READ_WRITE);
+    }
+    done
+}
+
 fn protect(r: &Region) {
-    if r.prot != 3 {
-        // SAFETY: the region was just mapped.
-        let got = unsafe { syscall!(nr::MPROTECT, r.start, r.end - r.start, r.prot) };
-        if err::is(got) {
-            fail!(got);
-        }
+    if r.prot as u64 != READ_WRITE {
+        set_prot(r, r.prot as u64);
+    }
+}
+
+fn set_prot(r: &Region, prot: u64) {
+    // SAFETY: the region was just mapped.
+    let got = unsafe { syscall!(nr::MPROTECT, r.start, r.end - r.start, prot) };
+    if err::is(got) {
+        fail!(got);
     }
 }
 

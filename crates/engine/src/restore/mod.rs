@@ -59,8 +59,9 @@ unsafe fn run(rung: Rung) -> ! {
     let t = thread::install();
     t.pending = 0;
     t.native = 0;
-    if rung == Rung::InPlace && t.rseq[0] != 0 {
-        // The kernel writes there whenever the thread is rescheduled; soon nothing will be mapped there.
+    if t.rseq[0] != 0 {
+        // The kernel writes there whenever the thread is rescheduled; soon nothing will be mapped there. A clone of an
+        // anchor that was renewed has inherited it.
         syscall!(nr::RSEQ, t.rseq[0], t.rseq[1], 1, t.rseq[2]);
     }
     let access = Access::take(e.fds.own.1);
@@ -75,6 +76,7 @@ unsafe fn run(rung: Rung) -> ! {
         reopen::all(e);
     }
     memory::restore(e);
+    crate::rewrite::recover(e);
     c.t_mapped.store(now_ns(), Release);
     e.hot.clear();
     if rung != Rung::InPlace {

@@ -1,0 +1,66 @@
+//! Writing into code without making it writable.
+//!
+//! Through /proc/self/mem the kernel writes into private mappings whatever their protection, on a copy of the page; no
+//! mapping is writable and executable at any moment, so policies against that (PR_SET_MDWE, SELinux) are not touched.
+//! Where a kernel refuses such writes (`proc_mem.force_override`), nothing is rewritten.
+
+use crate::access::Access;
+use crate::state::engine;
+use crate::sys::{err, nr, syscall};
+use core::arch::asm;
+
+const O_RDWR_CLOEXEC: u64 = 0o2000002;
+
+/// The process's memory, open for writing.
+pub struct CodeMemory {
+    fd: i64,
+}
+
+impl CodeMemory {
+    /// `None` where the kernel refuses.
+    pub fn open() -> Option<CodeMemory> {
+        // SAFETY: only the arguments are read.
+        let _access = Access::take(unsafe { engine() }.fds.own.1);
+        // SAFETY: opens a file.
+        let fd = unsafe { syscall!(nr::OPENAT, -100i64, c"/proc/self/mem".as_ptr(), O_RDWR_CLOEXEC, 0) };
+        (!err::is(fd)).then_some(CodeMemory { fd })
+    }
+
+    /// Writes `bytes` to `address`, which nobody executes meanwhile. False if the kernel refuses, or the memory is not private.
+    pub fn write(&self, address: u64, bytes: &[u8]) -> bool {
+        // SAFETY: the callers name stubs of their own, code that they may patch, or memory being restored.
+        let r = unsafe { syscall!(nr::PWRITE64, self.fd, bytes.as_ptr(), bytes.len(), address) };
+        serialize();
+        r == bytes.len() as i64
+    }
+}
+
+impl Drop for CodeMemory {
+    fn drop(&mut self) {
+        // SAFETY: the descriptor is this value's own.
+        unsafe { syscall!(nr::CLOSE, self.fd) };
+    }
+}
+
+/// Makes the processor forget what it has fetched of the code: it was written by another address than that by which it is
+/// executed, so nothing less will do (Intel SDM volume 3, 9.1.3).
+fn serialize() {
+    // SAFETY: returns to the next instruction, with everything as it was but two scratch registers.
+    unsafe {
+        asm!(
+            "mov {a}, rsp",
+            "mov {b}, ss",
+            "push {b}",
+            "push {a}",
+            "pushfq",
+            "mov {b}, cs",
+            "push {b}",
+            "lea {b}, [rip + 2f]",
+            "push {b}",
+            "iretq",
+            "2:",
+            a = out(reg) _,
+            b = out(reg) _,
+        );
+    }
+}
