@@ -115,6 +115,14 @@ fn receive_timeout(e: &mut Engine, fd: i32) -> i64 {
 /// Does the operation that a commit stands before, or takes its result from a dead predecessor, and gives what came in
 /// to the program. Called by `consume`, and by a restore.
 pub fn finish(e: &mut Engine, t: &mut Thread, call: &Call, operation: &mut Operation) -> i64 {
+    let r = take(e, t, call, operation);
+    if r == err::EINTR && t.pending != 0 {
+        t.interrupted = 1;
+    }
+    r
+}
+
+fn take(e: &mut Engine, t: &mut Thread, call: &Call, operation: &mut Operation) -> i64 {
     let fd = call.fd();
     let a = call.args;
     match call.nr {

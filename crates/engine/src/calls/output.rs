@@ -6,14 +6,15 @@
 use super::message::{Header, Vectors, CONTROL, CONTROL_LEN, DATA, DATA_LEN, HEAD, NAME, NAME_LEN};
 use crate::calls::descriptors::note_offset;
 use crate::commit::commit;
-use crate::control::phase;
+use crate::control::{control, phase};
 use crate::dispatch::{interruptible, native, visible, Call};
 use crate::operation::{is_nonblocking, wait_ready, Operation, POLLOUT};
 use crate::ring::{op, Entry};
 use crate::state::Engine;
 use crate::sys::{err, nr, syscall};
-use crate::thread::Thread;
+use crate::thread::{pending_bit, Thread};
 use crate::user;
+use core::sync::atomic::Ordering::Relaxed;
 use outlast_image::context::{pending_kind, PendingCall};
 use outlast_image::descriptor::descriptor_kind as kind;
 use outlast_image::event::phase as at;
@@ -66,6 +67,14 @@ fn send(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
 
 /// Sends what the commit stands before, all parts of it, or what a dead predecessor left of it.
 pub fn finish(e: &mut Engine, t: &mut Thread, call: &Call, operation: &mut Operation) -> i64 {
+    let r = send_parts(e, t, call, operation);
+    if control().request.load(Relaxed) != 0 {
+        t.pending |= pending_bit::REQUEST;
+    }
+    r
+}
+
+fn send_parts(e: &mut Engine, t: &mut Thread, call: &Call, operation: &mut Operation) -> i64 {
     let fd = call.fd();
     let resumed = operation.was_found() || operation.done > 0;
     let mut nowait = e.fds.kind(fd) != kind::TERMINAL;
@@ -89,12 +98,12 @@ pub fn finish(e: &mut Engine, t: &mut Thread, call: &Call, operation: &mut Opera
                     return if operation.done > 0 { operation.done as i64 } else { r };
                 }
                 let w = wait_ready(t, fd, POLLOUT, -1);
-                if err::is(w) {
+                if err::is(w) && !(w == err::EINTR && may_go_on(t, operation)) {
                     return partial(t, operation, w);
                 }
             }
             err::EINTR | err::ECANCELED => {
-                if t.pending != 0 {
+                if t.pending != 0 && !may_go_on(t, operation) {
                     t.interrupted = 1;
                     return partial(t, operation, err::EINTR);
                 }
@@ -113,6 +122,17 @@ pub fn finish(e: &mut Engine, t: &mut Thread, call: &Call, operation: &mut Opera
         return sent_file(e, call, operation.done);
     }
     operation.done as i64
+}
+
+/// A request of the supervisor's must not cut an output short that is on its way, nor commit in the middle of it: it
+/// waits for the output's end.
+fn may_go_on(t: &mut Thread, operation: &Operation) -> bool {
+    let only_asked = t.pending == pending_bit::REQUEST && operation.done > 0;
+    if only_asked {
+        t.pending &= !pending_bit::REQUEST;
+        t.interrupted = 0;
+    }
+    only_asked
 }
 
 fn partial(t: &mut Thread, operation: &Operation, r: i64) -> i64 {
