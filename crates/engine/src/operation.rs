@@ -43,6 +43,11 @@ impl Operation {
         self.found.is_some()
     }
 
+    /// Is any part of it done and noted?
+    pub fn has_parts(&self) -> bool {
+        self.part > 0
+    }
+
     /// The next part's result: the predecessor's, or that of submitting `entry` now.
     #[inline]
     pub fn run(&mut self, e: &mut Engine, mut entry: Entry) -> i64 {

@@ -83,6 +83,10 @@ fn send_parts(e: &mut Engine, t: &mut Thread, call: &Call, operation: &mut Opera
             Ok(x) => x,
             Err(r) => return r,
         };
+        // A predecessor sent everything and noted that: once more would be an empty message, or the same bytes again.
+        if operation.has_parts() && (operation.done >= total || call.nr == nr::SENDFILE) {
+            break;
+        }
         let r = operation.run(e, entry);
         match r {
             0.. => {
