@@ -8,13 +8,12 @@ use super::message::{self, Header, Vectors, CONTROL, CONTROL_LEN, DATA, DATA_LEN
 use crate::calls::descriptors::note_offset;
 use crate::commit::commit;
 use crate::dispatch::{interruptible, visible, Call};
-use crate::operation::{is_nonblocking, is_ready, wait_ready, Operation, POLLIN};
+use crate::operation::{self, is_nonblocking, is_ready, wait_ready, Operation, POLLIN};
 use crate::ring::{op, Entry};
 use crate::state::Engine;
 use crate::sys::{err, nr};
 use crate::thread::Thread;
 use crate::user;
-use outlast_image::context::pending_kind;
 use outlast_image::descriptor::descriptor_kind as kind;
 
 const MSG_PEEK: u64 = 2;
@@ -38,9 +37,7 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
             note_offset(e, fd);
             interruptible(t, call)
         }
-        (nr::READ | nr::READV | nr::RECVFROM | nr::RECVMSG | nr::ACCEPT | nr::ACCEPT4, _) if e.ring.available() => {
-            consume(e, t, call)
-        }
+        (nr::READ | nr::READV | nr::RECVFROM | nr::RECVMSG | nr::ACCEPT | nr::ACCEPT4, _) => consume(e, t, call),
         _ => visible(e, t, call),
     }
 }
@@ -73,7 +70,7 @@ fn consume(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
                 return if e.fds.kind(fd) == kind::TERMINAL { 0 } else { err::EAGAIN };
             }
         }
-        let seq = commit(e, call.pending(pending_kind::RING));
+        let seq = commit(e, call.pending(operation::kind(e)));
         if seq == 0 {
             return interruptible(t, call);
         }

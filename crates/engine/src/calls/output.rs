@@ -3,12 +3,12 @@
 //! Regular files take no ring: the offset before the call goes into the journal of the commit, so a restored process
 //! writes the same bytes to the same place again. For appends the size before the call tells what happened.
 
-use super::message::{Header, Vectors, CONTROL, CONTROL_LEN, DATA, DATA_LEN, HEAD, NAME, NAME_LEN};
+use super::message::{single, Header, Vectors, CONTROL, CONTROL_LEN, DATA, DATA_LEN, HEAD, NAME, NAME_LEN};
 use crate::calls::descriptors::note_offset;
 use crate::commit::commit;
 use crate::control::{control, phase};
 use crate::dispatch::{interruptible, native, visible, Call};
-use crate::operation::{is_nonblocking, wait_ready, Operation, POLLOUT};
+use crate::operation::{self, is_nonblocking, wait_ready, Operation, POLLOUT};
 use crate::ring::{op, Entry};
 use crate::state::Engine;
 use crate::sys::{err, nr, syscall};
@@ -36,9 +36,9 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
             write_file(e, t, call)
         }
         (nr::WRITE | nr::WRITEV, kind::CHARACTER) if is_null(fd) => native(call),
-        (nr::WRITE | nr::WRITEV | nr::SENDTO | nr::SENDMSG, _) if e.ring.available() => send(e, t, call),
+        (nr::WRITE | nr::WRITEV | nr::SENDTO | nr::SENDMSG, _) => send(e, t, call),
         (nr::SENDFILE, kind::PIPE | kind::SOCKET | kind::TERMINAL | kind::ANONYMOUS)
-            if e.ring.available() && e.fds.kind(call.args[1] as i32) == kind::REGULAR =>
+            if e.fds.kind(call.args[1] as i32) == kind::REGULAR =>
         {
             send(e, t, call)
         }
@@ -58,7 +58,7 @@ fn is_null(fd: i32) -> bool {
 }
 
 fn send(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
-    let seq = commit(e, call.pending(pending_kind::RING));
+    let seq = commit(e, call.pending(operation::kind(e)));
     if seq == 0 {
         return interruptible(t, call);
     }
@@ -177,7 +177,7 @@ fn entry(e: &mut Engine, call: &Call, done: u64, nowait: bool) -> Result<(Entry,
             let header = Header {
                 name: a[4],
                 name_len: if a[4] == 0 { 0 } else { a[5] },
-                vectors: place_one(a[1] + done, a[2] - done.min(a[2])),
+                vectors: single(a[1] + done, a[2] - done.min(a[2])),
                 count: 1,
                 ..Default::default()
             };
@@ -227,13 +227,6 @@ fn sent_file(e: &mut Engine, call: &Call, n: u64) -> i64 {
         unsafe { syscall!(nr::LSEEK, a[1], n, 1) };
     }
     n as i64
-}
-
-fn place_one(addr: u64, len: u64) -> u64 {
-    let at = HEAD + 4096;
-    // SAFETY: one entry in the bounce buffer.
-    unsafe { (at as *mut [u64; 2]).write([addr, len]) };
-    at
 }
 
 fn message(fd: i32, mut header: Header, flags: u64) -> Result<Entry, i64> {
