@@ -141,26 +141,28 @@ extern "C" {
     fn call_interruptible(args: *const [u64; 7]) -> i64;
 }
 
-/// Issues a call that may wait: a signal that arrives before or during it ends it with EINTR.
-pub fn interruptible(t: &mut Thread, call: &Call) -> i64 {
+/// Issues a call, once. If it may wait: EINTR if a signal or a request came before or during it. One that never waits
+/// must not answer so.
+pub fn issue(call: &Call) -> i64 {
+    if outlast_calls::row(call.nr).is_some_and(|r| !r.waits) {
+        return native(call);
+    }
     let a = &call.args;
     let args = [call.nr, a[0], a[1], a[2], a[3], a[4], a[5]];
-    loop {
-        phase(at::BLOCKED);
-        // SAFETY: as `native`.
-        let r = unsafe { call_interruptible(&args) };
-        phase(at::GATE);
-        if r != err::EINTR {
-            return r;
-        }
-        if t.pending & crate::thread::pending_bit::REQUEST != 0 && t.pending & crate::thread::pending_bit::SIGNAL == 0 {
-            t.pending &= !crate::thread::pending_bit::REQUEST;
-            crate::requests::serve();
-            continue;
-        }
+    // SAFETY: as `native`.
+    unsafe { call_interruptible(&args) }
+}
+
+/// Issues a call: if it may wait, a signal or a request that arrives before or during it ends it with EINTR.
+pub fn interruptible(t: &mut Thread, call: &Call) -> i64 {
+    phase(at::BLOCKED);
+    let r = issue(call);
+    phase(at::GATE);
+    if r == err::EINTR {
+        // A request is served on the way out, where a commit finds the program before this call.
         t.interrupted = 1;
-        return r;
     }
+    r
 }
 
 /// A visible call that may be issued again: commit, then the call.

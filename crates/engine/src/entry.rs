@@ -165,6 +165,7 @@ fn set_up_ring(e: &mut Engine) {
         Ok(ring) => e.ring = ring,
         Err(_) => {
             e.ring = Ring::none();
+            crate::noted::transfer::set_up(e);
             degrade(Degradation::NoRing);
         }
     }

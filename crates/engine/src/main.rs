@@ -20,6 +20,7 @@ mod gate;
 mod hot;
 mod memory_functions;
 mod native;
+mod noted;
 mod operation;
 mod periodic;
 mod regions;

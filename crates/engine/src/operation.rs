@@ -1,11 +1,13 @@
-//! Ring operations done exactly once: committed first, then submitted with the commit's number, and found again in the
-//! completion queue by whoever is restored.
+//! Operations done exactly once: committed first, then made on the ring, or by a noted call where there is no ring, with
+//! the commit's number, and found again by whoever is restored.
 
 use crate::control::phase;
-use crate::ring::{predecessor_result, progress, save_progress, Entry};
+use crate::noted;
+use crate::ring::{self, progress, save_progress, Entry};
 use crate::state::Engine;
 use crate::sys::{err, nr, syscall};
 use crate::thread::Thread;
+use outlast_image::context::pending_kind;
 use outlast_image::event::phase as at;
 use outlast_image::inject::mutant;
 use outlast_image::layout::{session, SESSION_BASE};
@@ -13,6 +15,15 @@ use outlast_image::pending::operation_id;
 
 pub const POLLIN: u32 = 1;
 pub const POLLOUT: u32 = 4;
+
+/// What the commit before an operation calls it.
+pub fn kind(e: &Engine) -> u32 {
+    if e.ring.available() {
+        pending_kind::RING
+    } else {
+        pending_kind::NOTED
+    }
+}
 
 /// The parts of one committed operation.
 pub struct Operation {
@@ -22,20 +33,25 @@ pub struct Operation {
     pub done: u64,
     /// Result of the next part, if the dead predecessor got that far.
     found: Option<i64>,
+    resumed: bool,
 }
 
 impl Operation {
     /// The operation that commit `seq` stands before.
     pub fn new(seq: u64) -> Operation {
-        Operation { seq, part: 0, done: 0, found: None }
+        Operation { seq, part: 0, done: 0, found: None, resumed: false }
     }
 
-    /// The same after a restore: goes on where the predecessor died. To be called before the new ring is set up.
-    pub fn resumed(e: &Engine, seq: u64) -> Operation {
+    /// The same after a restore: goes on where the predecessor died. To be called before the new ring is set up and
+    /// before this process opens anything.
+    pub fn resumed(e: &mut Engine, seq: u64) -> Operation {
         let (part, done) = progress(seq);
+        let id = operation_id(seq, part);
         let lookup = e.args.mutants & mutant::SKIP_COMPLETION_LOOKUP == 0;
-        let found = if lookup { predecessor_result(operation_id(seq, part)) } else { None };
-        Operation { seq, part, done, found }
+        // A ring that a predecessor could not have again left the rest to noted calls.
+        let find = |e: &mut Engine| ring::predecessor_result(id).or_else(|| noted::predecessor_result(e, id));
+        let found = if lookup { find(e) } else { None };
+        Operation { seq, part, done, found, resumed: true }
     }
 
     /// The next part's result, if the predecessor left it: taken away.
@@ -48,15 +64,37 @@ impl Operation {
         self.found.is_some()
     }
 
-    /// The next part's result: the predecessor's, or that of submitting `entry` now.
+    /// Is any part of it done and noted?
+    pub fn has_parts(&self) -> bool {
+        self.part > 0
+    }
+
+    /// Did somebody who is dead begin it?
+    pub fn is_resumed(&self) -> bool {
+        self.resumed
+    }
+
+    /// The next part's result: the predecessor's, or that of making `entry` now.
     #[inline]
     pub fn run(&mut self, e: &mut Engine, mut entry: Entry) -> i64 {
+        self.perform(e, |e, id| {
+            entry.user_data = id;
+            if e.ring.available() {
+                e.ring.run(&entry)
+            } else {
+                noted::run(e, id, &entry)
+            }
+        })
+    }
+
+    /// The next part's result: the predecessor's, or that of `call`, which gets the part's identifier.
+    #[inline]
+    pub fn perform(&mut self, e: &mut Engine, call: impl FnOnce(&mut Engine, u64) -> i64) -> i64 {
         if let Some(r) = self.found.take() {
             return r;
         }
-        entry.user_data = operation_id(self.seq, self.part);
         phase(at::OPERATION);
-        let r = e.ring.run(&entry);
+        let r = call(e, operation_id(self.seq, self.part));
         phase(at::COMPLETED);
         r
     }
@@ -69,14 +107,19 @@ impl Operation {
     }
 }
 
-/// Waits in the program's context until `fd` is ready: signals interrupt the wait, not the operation.
-/// 0 or positive: ready; EINTR: a signal came first.
-pub fn wait_ready(t: &mut Thread, fd: i32, events: u32, timeout_ms: i64) -> i64 {
+/// Address of a `struct pollfd` for `fd` and `events`.
+pub fn poll_word(fd: i32, events: u32) -> u64 {
     let at = SESSION_BASE + session::PENDING + 512;
     // SAFETY: eight bytes of the session, used by nobody else.
     unsafe { (at as *mut u64).write(fd as u32 as u64 | (events as u64) << 32) };
-    let call = crate::dispatch::Call { nr: nr::POLL, args: [at, 1, timeout_ms as u64, 0, 0, 0] };
-    crate::dispatch::interruptible(t, &call)
+    at
+}
+
+/// Waits in the program's context until `fd` is ready: signals interrupt the wait, not the operation.
+/// 0 or positive: ready; EINTR: a signal came first.
+pub fn wait_ready(t: &mut Thread, fd: i32, events: u32, timeout_ms: i64) -> i64 {
+    let args = [poll_word(fd, events), 1, timeout_ms as u64, 0, 0, 0];
+    crate::dispatch::interruptible(t, &crate::dispatch::Call { nr: nr::POLL, args })
 }
 
 /// Is `fd` ready now?

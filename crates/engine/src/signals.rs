@@ -365,13 +365,13 @@ pub unsafe extern "C" fn pending_work(t: &mut Thread) {
     phase(at::SIGNAL);
     if t.pending & pending_bit::REQUEST != 0 {
         t.pending &= !pending_bit::REQUEST;
-        crate::requests::serve();
         if t.pending == 0 && t.interrupted != 0 && t.regs.rax as i64 == err::EINTR {
-            // The program must not notice: the call is issued again.
+            // The program must not notice: the call is issued again, and a commit that is asked for stands before it.
             t.interrupted = 0;
             t.regs.rip -= 2;
             t.regs.rax = t.call;
         }
+        crate::requests::serve();
     }
     if t.pending & pending_bit::SIGNAL != 0 {
         t.pending &= !pending_bit::SIGNAL;

@@ -1,6 +1,7 @@
 //! Everything the engine knows, in one place. Private memory: a restored process starts from the store instead.
 
 use crate::descriptors::Descriptors;
+use crate::noted::transfer::Transfer;
 use crate::ring::Ring;
 use crate::tracker::Tracker;
 use outlast_image::inject::InjectArgs;
@@ -49,6 +50,7 @@ pub struct Engine {
     pub hot: crate::hot::HotSet,
     pub fds: Descriptors,
     pub ring: Ring,
+    pub transfer: Transfer,
     pub kernel: KernelState,
     /// The kernel state changed since the last commit.
     pub kernel_dirty: bool,
@@ -75,6 +77,7 @@ static mut ENGINE: Engine = Engine {
     hot: crate::hot::HotSet::new(),
     fds: Descriptors::new(),
     ring: Ring::none(),
+    transfer: Transfer::new(),
     kernel: KernelState {
         actions: [NO_ACTION; SIGNALS],
         brk: 0,
@@ -184,4 +187,6 @@ pub enum OwnFd {
     Ring = 2,
     Userfault = 3,
     Pagemap = 4,
+    TransferRead = 5,
+    TransferWrite = 6,
 }

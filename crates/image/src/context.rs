@@ -46,6 +46,9 @@ pub mod pending_kind {
     pub const SPAWN: u32 = 5;
     /// A child is about to be reaped.
     pub const WAIT: u32 = 6;
+    /// A system call by which the kernel itself notes in the session, or in other state that outlives the process,
+    /// whether it happened; identified by the commit's sequence number.
+    pub const NOTED: u32 = 7;
 }
 
 /// A system call that the commit stands before: committed first, done afterwards, exactly once.

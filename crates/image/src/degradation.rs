@@ -26,7 +26,7 @@ degradations! {
     Children = 1, "children";
     /// A writable file is mapped shared; what is written through the mapping is not rolled back.
     SharedMapping = 2, "shared-mapping";
-    /// io_uring is not available; where no counter tells whether a call happened, a kill within it may lose or repeat it.
+    /// io_uring is not available; a kill within a call may lose or repeat it where the kernel leaves no note of it: on devices that do not splice, packet pipes, and between two descriptors (splice, sendmmsg).
     NoRing = 3, "no-io-uring";
     /// The process id could not be kept; the program itself still sees its old one.
     PidChanged = 4, "pid-changed";

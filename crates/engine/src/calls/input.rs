@@ -8,13 +8,12 @@ use super::message::{self, Header, Vectors, CONTROL, CONTROL_LEN, DATA, DATA_LEN
 use crate::calls::descriptors::note_offset;
 use crate::commit::commit;
 use crate::dispatch::{interruptible, visible, Call};
-use crate::operation::{is_nonblocking, is_ready, wait_ready, Operation, POLLIN};
+use crate::operation::{self, is_nonblocking, is_ready, wait_ready, Operation, POLLIN};
 use crate::ring::{op, Entry};
 use crate::state::Engine;
 use crate::sys::{err, nr};
 use crate::thread::Thread;
 use crate::user;
-use outlast_image::context::pending_kind;
 use outlast_image::descriptor::descriptor_kind as kind;
 
 const MSG_PEEK: u64 = 2;
@@ -38,9 +37,7 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
             note_offset(e, fd);
             interruptible(t, call)
         }
-        (nr::READ | nr::READV | nr::RECVFROM | nr::RECVMSG | nr::ACCEPT | nr::ACCEPT4, _) if e.ring.available() => {
-            consume(e, t, call)
-        }
+        (nr::READ | nr::READV | nr::RECVFROM | nr::RECVMSG | nr::ACCEPT | nr::ACCEPT4, _) => consume(e, t, call),
         _ => visible(e, t, call),
     }
 }
@@ -73,7 +70,7 @@ fn consume(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
                 return if e.fds.kind(fd) == kind::TERMINAL { 0 } else { err::EAGAIN };
             }
         }
-        let seq = commit(e, call.pending(pending_kind::RING));
+        let seq = commit(e, call.pending(operation::kind(e)));
         if seq == 0 {
             return interruptible(t, call);
         }
@@ -115,6 +112,14 @@ fn receive_timeout(e: &mut Engine, fd: i32) -> i64 {
 /// Does the operation that a commit stands before, or takes its result from a dead predecessor, and gives what came in
 /// to the program. Called by `consume`, and by a restore.
 pub fn finish(e: &mut Engine, t: &mut Thread, call: &Call, operation: &mut Operation) -> i64 {
+    let r = take(e, t, call, operation);
+    if r == err::EINTR && t.pending != 0 {
+        t.interrupted = 1;
+    }
+    r
+}
+
+fn take(e: &mut Engine, t: &mut Thread, call: &Call, operation: &mut Operation) -> i64 {
     let fd = call.fd();
     let a = call.args;
     match call.nr {
@@ -164,25 +169,31 @@ fn run_read(e: &mut Engine, operation: &mut Operation, fd: i32, len: u64) -> i64
     r
 }
 
-fn receive_header(flags: u64, len: u64) -> Entry {
-    let header = Header {
-        name: NAME,
-        name_len: NAME_LEN,
-        vectors: Vectors::bounce(len),
-        count: 1,
-        control: CONTROL,
-        control_len: CONTROL_LEN,
-        flags: 0,
-    };
-    // SAFETY: the header lies at the start of the bounce buffer.
-    unsafe { (HEAD as *mut Header).write(header) };
-    Entry {
+/// Receives up to `len` bytes with up to `control_len` bytes of control data; the header that a predecessor's kernel
+/// filled is left as it is.
+fn receive(e: &mut Engine, operation: &mut Operation, fd: i32, flags: u64, [len, control_len]: [u64; 2]) -> i64 {
+    if !operation.was_found() {
+        let header = Header {
+            name: NAME,
+            name_len: NAME_LEN,
+            vectors: Vectors::bounce(len),
+            count: 1,
+            control: CONTROL,
+            control_len,
+            flags: 0,
+        };
+        // SAFETY: the header lies at the start of the bounce buffer.
+        unsafe { (HEAD as *mut Header).write(header) };
+    }
+    let entry = Entry {
         opcode: op::RECVMSG,
+        fd,
         addr: HEAD,
         len: 1,
         op_flags: (flags & !MSG_WAITALL | MSG_DONTWAIT) as u32,
         ..Default::default()
-    }
+    };
+    operation.run(e, entry)
 }
 
 fn received_header() -> Header {
@@ -193,21 +204,16 @@ fn received_header() -> Header {
 fn receive_from(e: &mut Engine, operation: &mut Operation, call: &Call) -> i64 {
     let [fd, buf, len, flags, name, name_len] = call.args;
     let want = len.min(DATA_LEN);
-    let mut entry = receive_header(flags, want);
-    entry.fd = fd as i32;
-    let found = operation.was_found();
-    let r = operation.run(e, entry);
+    let r = receive(e, operation, fd as i32, flags, [want, 0]);
     if r < 0 {
         return r;
     }
-    if !found || r >= 0 {
-        let n = (r as u64).min(want);
-        if n > 0 && !user::write_bytes(buf, bounced(n)) {
-            return err::EFAULT;
-        }
-        if name != 0 && name_len != 0 && !give_name(name, name_len, received_header().name_len as u32) {
-            return err::EFAULT;
-        }
+    let n = (r as u64).min(want);
+    if n > 0 && !user::write_bytes(buf, bounced(n)) {
+        return err::EFAULT;
+    }
+    if name != 0 && name_len != 0 && !give_name(name, name_len, received_header().name_len as u32) {
+        return err::EFAULT;
     }
     if flags & MSG_TRUNC != 0 {
         r
@@ -228,12 +234,8 @@ fn receive_message(e: &mut Engine, operation: &mut Operation, call: &Call) -> i6
     let [fd, at, flags, ..] = call.args;
     let Some(mut header) = user::read::<Header>(at) else { return err::EFAULT };
     let Some(v) = Vectors::new(header.vectors, header.count) else { return err::EINVAL };
-    let mut entry = receive_header(flags, v.total.min(DATA_LEN));
-    entry.fd = fd as i32;
     let control_len = header.control_len.min(CONTROL_LEN);
-    // SAFETY: the header was just placed; the program's room for control data decides what the kernel hands out.
-    unsafe { (&raw mut (*(HEAD as *mut Header)).control_len).write(control_len) };
-    let r = operation.run(e, entry);
+    let r = receive(e, operation, fd as i32, flags, [v.total.min(DATA_LEN), control_len]);
     if r < 0 {
         return r;
     }

@@ -97,8 +97,13 @@ impl Vectors {
 
     /// Writes a single vector over the bounce buffer's data part; its address.
     pub fn bounce(len: u64) -> u64 {
-        // SAFETY: one entry in the bounce buffer.
-        unsafe { (VECTORS as *mut [u64; 2]).write([DATA, len]) };
-        VECTORS
+        single(DATA, len)
     }
+}
+
+/// Writes a single vector into the bounce buffer; its address.
+pub fn single(addr: u64, len: u64) -> u64 {
+    // SAFETY: one entry in the bounce buffer.
+    unsafe { (VECTORS as *mut [u64; 2]).write([addr, len]) };
+    VECTORS
 }

@@ -1,7 +1,8 @@
 //! Visible calls that are not idempotent: names made, removed and moved, files created, connections opened.
 
 use crate::commit::commit;
-use crate::dispatch::{interruptible, visible, Call};
+use crate::dispatch::{interruptible, Call};
+use crate::noted;
 use crate::operation::Operation;
 use crate::ring::{op, Entry};
 use crate::state::Engine;
@@ -18,7 +19,7 @@ const O_WRONLY_CREAT_TRUNC: u32 = 0o1 | 0o100 | 0o1000;
 
 pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     if !e.ring.available() || entry(call).is_none() {
-        return visible(e, t, call);
+        return noted::names::serve(e, t, call);
     }
     let seq = commit(e, call.pending(pending_kind::RING));
     if seq == 0 {
@@ -44,7 +45,7 @@ pub fn finish(e: &mut Engine, t: &mut Thread, call: &Call, operation: &mut Opera
                 return r;
             }
             // The connection of the predecessor came about after its death.
-            (err::EISCONN, nr::CONNECT) => return 0,
+            (err::EISCONN, nr::CONNECT) if operation.is_resumed() => return 0,
             _ => return r,
         }
     }

@@ -3,17 +3,18 @@
 //! Regular files take no ring: the offset before the call goes into the journal of the commit, so a restored process
 //! writes the same bytes to the same place again. For appends the size before the call tells what happened.
 
-use super::message::{Header, Vectors, CONTROL, CONTROL_LEN, DATA, DATA_LEN, HEAD, NAME, NAME_LEN};
+use super::message::{single, Header, Vectors, CONTROL, CONTROL_LEN, DATA, DATA_LEN, HEAD, NAME, NAME_LEN};
 use crate::calls::descriptors::note_offset;
 use crate::commit::commit;
-use crate::control::phase;
+use crate::control::{control, phase};
 use crate::dispatch::{interruptible, native, visible, Call};
-use crate::operation::{is_nonblocking, wait_ready, Operation, POLLOUT};
+use crate::operation::{self, is_nonblocking, wait_ready, Operation, POLLOUT};
 use crate::ring::{op, Entry};
 use crate::state::Engine;
 use crate::sys::{err, nr, syscall};
-use crate::thread::Thread;
+use crate::thread::{pending_bit, Thread};
 use crate::user;
+use core::sync::atomic::Ordering::Relaxed;
 use outlast_image::context::{pending_kind, PendingCall};
 use outlast_image::descriptor::descriptor_kind as kind;
 use outlast_image::event::phase as at;
@@ -35,9 +36,9 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
             write_file(e, t, call)
         }
         (nr::WRITE | nr::WRITEV, kind::CHARACTER) if is_null(fd) => native(call),
-        (nr::WRITE | nr::WRITEV | nr::SENDTO | nr::SENDMSG, _) if e.ring.available() => send(e, t, call),
+        (nr::WRITE | nr::WRITEV | nr::SENDTO | nr::SENDMSG, _) => send(e, t, call),
         (nr::SENDFILE, kind::PIPE | kind::SOCKET | kind::TERMINAL | kind::ANONYMOUS)
-            if e.ring.available() && e.fds.kind(call.args[1] as i32) == kind::REGULAR =>
+            if e.fds.kind(call.args[1] as i32) == kind::REGULAR =>
         {
             send(e, t, call)
         }
@@ -57,7 +58,7 @@ fn is_null(fd: i32) -> bool {
 }
 
 fn send(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
-    let seq = commit(e, call.pending(pending_kind::RING));
+    let seq = commit(e, call.pending(operation::kind(e)));
     if seq == 0 {
         return interruptible(t, call);
     }
@@ -66,6 +67,14 @@ fn send(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
 
 /// Sends what the commit stands before, all parts of it, or what a dead predecessor left of it.
 pub fn finish(e: &mut Engine, t: &mut Thread, call: &Call, operation: &mut Operation) -> i64 {
+    let r = send_parts(e, t, call, operation);
+    if control().request.load(Relaxed) != 0 {
+        t.pending |= pending_bit::REQUEST;
+    }
+    r
+}
+
+fn send_parts(e: &mut Engine, t: &mut Thread, call: &Call, operation: &mut Operation) -> i64 {
     let fd = call.fd();
     let resumed = operation.was_found() || operation.done > 0;
     let mut nowait = e.fds.kind(fd) != kind::TERMINAL;
@@ -74,6 +83,10 @@ pub fn finish(e: &mut Engine, t: &mut Thread, call: &Call, operation: &mut Opera
             Ok(x) => x,
             Err(r) => return r,
         };
+        // A predecessor sent everything and noted that: once more would be an empty message, or the same bytes again.
+        if operation.has_parts() && (operation.done >= total || call.nr == nr::SENDFILE) {
+            break;
+        }
         let r = operation.run(e, entry);
         match r {
             0.. => {
@@ -89,12 +102,12 @@ pub fn finish(e: &mut Engine, t: &mut Thread, call: &Call, operation: &mut Opera
                     return if operation.done > 0 { operation.done as i64 } else { r };
                 }
                 let w = wait_ready(t, fd, POLLOUT, -1);
-                if err::is(w) {
+                if err::is(w) && !(w == err::EINTR && may_go_on(t, operation)) {
                     return partial(t, operation, w);
                 }
             }
             err::EINTR | err::ECANCELED => {
-                if t.pending != 0 {
+                if t.pending != 0 && !may_go_on(t, operation) {
                     t.interrupted = 1;
                     return partial(t, operation, err::EINTR);
                 }
@@ -113,6 +126,17 @@ pub fn finish(e: &mut Engine, t: &mut Thread, call: &Call, operation: &mut Opera
         return sent_file(e, call, operation.done);
     }
     operation.done as i64
+}
+
+/// A request of the supervisor's must not cut an output short that is on its way, nor commit in the middle of it: it
+/// waits for the output's end.
+fn may_go_on(t: &mut Thread, operation: &Operation) -> bool {
+    let only_asked = t.pending == pending_bit::REQUEST && operation.done > 0;
+    if only_asked {
+        t.pending &= !pending_bit::REQUEST;
+        t.interrupted = 0;
+    }
+    only_asked
 }
 
 fn partial(t: &mut Thread, operation: &Operation, r: i64) -> i64 {
@@ -153,7 +177,7 @@ fn entry(e: &mut Engine, call: &Call, done: u64, nowait: bool) -> Result<(Entry,
             let header = Header {
                 name: a[4],
                 name_len: if a[4] == 0 { 0 } else { a[5] },
-                vectors: place_one(a[1] + done, a[2] - done.min(a[2])),
+                vectors: single(a[1] + done, a[2] - done.min(a[2])),
                 count: 1,
                 ..Default::default()
             };
@@ -203,13 +227,6 @@ fn sent_file(e: &mut Engine, call: &Call, n: u64) -> i64 {
         unsafe { syscall!(nr::LSEEK, a[1], n, 1) };
     }
     n as i64
-}
-
-fn place_one(addr: u64, len: u64) -> u64 {
-    let at = HEAD + 4096;
-    // SAFETY: one entry in the bounce buffer.
-    unsafe { (at as *mut [u64; 2]).write([addr, len]) };
-    at
 }
 
 fn message(fd: i32, mut header: Header, flags: u64) -> Result<Entry, i64> {

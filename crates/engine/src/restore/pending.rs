@@ -2,6 +2,7 @@
 
 use crate::calls;
 use crate::dispatch::{interruptible, Call, Outcome};
+use crate::noted;
 use crate::operation::Operation;
 use crate::state::Engine;
 use crate::sys::{err, nr};
@@ -12,11 +13,15 @@ use outlast_image::context::{pending_kind, PendingCall};
 /// Looks for the predecessor's traces, before the new ring overwrites them.
 pub fn lookup(e: &mut Engine, pending: &PendingCall) -> Operation {
     let seq = e.store().seq();
-    if pending.kind == pending_kind::RING {
+    if is_operation(pending.kind) {
         Operation::resumed(e, seq)
     } else {
         Operation::new(seq)
     }
+}
+
+fn is_operation(kind: u32) -> bool {
+    matches!(kind, pending_kind::RING | pending_kind::NOTED)
 }
 
 /// Gives the program the call's result.
@@ -31,7 +36,7 @@ pub fn finish(e: &mut Engine, t: &mut Thread, pending: &PendingCall, operation: 
     }
     let r = match pending.kind {
         pending_kind::NONE => return,
-        pending_kind::RING => ring(e, t, &call, operation),
+        pending_kind::RING | pending_kind::NOTED => operate(e, t, &call, pending.kind, operation),
         pending_kind::OFFSET => calls::output::finish_append(&call, pending),
         pending_kind::EXEC => calls::exec::serve(e, t, &call),
         pending_kind::SPAWN => match calls::spawn::again(e, t, &call) {
@@ -41,20 +46,18 @@ pub fn finish(e: &mut Engine, t: &mut Thread, pending: &PendingCall, operation: 
         _ => again(e, t, &call),
     };
     t.regs.rax = r as u64;
-    if pending.kind == pending_kind::RING && matches!(r, err::EAGAIN) {
+    if is_operation(pending.kind) && matches!(r, err::EAGAIN) {
         // A blocking call that found nothing after all: the program issues it again.
         t.regs.rip -= 2;
         t.regs.rax = call.nr;
     }
 }
 
-fn ring(e: &mut Engine, t: &mut Thread, call: &Call, operation: &mut Operation) -> i64 {
-    if !e.ring.available() && !operation.was_found() {
-        return again(e, t, call);
-    }
+fn operate(e: &mut Engine, t: &mut Thread, call: &Call, kind: u32, operation: &mut Operation) -> i64 {
     match outlast_calls::row(call.nr).map(|r| r.class) {
         Some(Class::Input) => calls::input::finish(e, t, call, operation),
         Some(Class::Output) => calls::output::finish(e, t, call, operation),
+        _ if kind == pending_kind::NOTED || !e.ring.available() => noted::names::finish(e, t, call, operation),
         _ => calls::names::finish(e, t, call, operation),
     }
 }

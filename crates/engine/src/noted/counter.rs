@@ -1,0 +1,53 @@
+//! Writes to an eventfd: /proc shows how far it has counted, before and after.
+
+use super::note::{how, note};
+use super::records::link_of;
+use crate::dispatch::{issue, Call};
+use crate::ring::{op, Entry};
+use crate::sys::{err, nr, syscall};
+use crate::user;
+use core::sync::atomic::Ordering::Relaxed;
+
+pub const NAME: &[u8] = b"anon_inode:[eventfd]";
+const COUNT: &[u8] = b"eventfd-count:";
+
+/// Where the eventfd stands; `None`: it is none, or /proc does not say.
+fn count(fd: i32) -> Option<u64> {
+    let (mut path, mut text) = ([0u8; 40], [0u8; 512]);
+    crate::text::join(&mut path, &[b"/proc/self/fdinfo/"], Some(fd as u32 as u64));
+    // SAFETY: reads a terminated path; the text lands in the buffer.
+    let n = unsafe {
+        let file = syscall!(nr::OPENAT, -100i64, path.as_ptr(), 0o2000000, 0);
+        if err::is(file) {
+            return None;
+        }
+        let n = syscall!(nr::READ, file, text.as_mut_ptr(), text.len());
+        syscall!(nr::CLOSE, file);
+        n
+    };
+    let text = text.get(..usize::try_from(n).ok()?)?;
+    let at = text.windows(COUNT.len()).position(|w| w == COUNT)? + COUNT.len();
+    let digits = text[at..].iter().skip_while(|c| **c == b' ').map_while(|c| (*c as char).to_digit(16));
+    Some(digits.fold(0, |n, d| n << 4 | d as u64))
+}
+
+/// Adds to the counter; `None`: `entry` is nothing that this mechanism knows.
+pub fn write(id: u64, entry: &Entry) -> Option<i64> {
+    let mut name = [0u8; 32];
+    if entry.opcode != op::WRITE || entry.len != 8 || link_of(entry.fd, &mut name) != NAME {
+        return None;
+    }
+    let (added, before) = (user::read::<u64>(entry.addr)?, count(entry.fd)?);
+    note().begin(how::COUNTER, entry.fd);
+    note().words[0].store(before, Relaxed);
+    note().words[1].store(added, Relaxed);
+    note().arm(id);
+    Some(issue(&Call { nr: nr::WRITE, args: [entry.fd as u64, entry.addr, 8, 0, 0, 0] }))
+}
+
+/// Did a dead predecessor add? Whoever reads the counter in between hides it.
+pub fn added() -> Option<i64> {
+    let [before, added, ..] = &note().words;
+    let now = count(note().fd.load(Relaxed) as i32)?;
+    (added.load(Relaxed) > 0 && now >= before.load(Relaxed).saturating_add(added.load(Relaxed))).then_some(8)
+}

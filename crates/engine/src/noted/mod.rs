@@ -1,0 +1,105 @@
+//! Exactly once without io_uring: system calls in which the kernel itself leaves a note that outlives the process.
+//!
+//! SIGKILL lets a system call finish but never returns to user code. What the call writes or moves in the same stroke
+//! is there for a successor: a word in the session, bytes in a pipe that the anchor holds, a descriptor in the table
+//! that the anchor shares, a name. Each file here is one such mechanism; they stand in for operations of the ring and
+//! follow its rules: committed first, identified by the commit's number, looked for before anything else is done by a
+//! restored process. The note stays until the next commit's operation overwrites it, so a successor that dies too
+//! changes nothing.
+//!
+//! | calls | on | what tells |
+//! |---|---|---|
+//! | read, readv | pipes | splice into the session moves an offset there |
+//! | | terminals | splice into the transfer pipe; from there into the session, as above |
+//! | | eventfd, timerfd, signalfd, inotify | the records themselves, over a pattern that none has |
+//! | read, readv, recv, recvfrom, recvmsg | sockets | recvmmsg stores `msg_len`; SO_ERROR stores the error it takes |
+//! | write, writev, sendfile | pipes, terminals | splice from the transfer pipe: what is left there |
+//! | write | eventfd | /proc shows the count |
+//! | write, writev, send, sendto, sendmsg, sendfile | sockets | sendmmsg stores `msg_len` |
+//! | accept, accept4, open with O_CREAT or O_TRUNC | | the descriptor |
+//! | mkdir, mknod, symlink, link, unlink, rmdir, rename, removexattr, bind, connect | | the state before and after |
+//!
+//! What keeps the window of one call: a kill inside the call itself loses or repeats it, or, for an input, what it took.
+//!
+//! - Writes to devices that do not splice, reads from any other kind of anonymous descriptor, and a write to an eventfd
+//!   that somebody else reads or writes while the program is dead.
+//! - Pipes in packet mode (O_DIRECT), and pipe and terminal input under a file size limit of less than 4 MiB.
+//! - A small write into the last page of a full pipe, if its reader wakes up within that very call.
+//! - The end of file that a terminal's user typed, if more was typed after it at that moment.
+//! - Errors: one that is reported only once, and arises within the very call, may be lost; a send that meets one that
+//!   was there before may answer EPIPE in its place.
+//! - A directory or node that somebody else makes, or a name that somebody else removes, while the program is dead, where
+//!   the program was about to do just the same: taken for its own deed.
+//! - mkdirat and its kind are as good as their names: only removexattrat, setsid, and what has no operation of the ring
+//!   either (splice, tee, vmsplice, copy_file_range, sendmmsg, recvmmsg, preadv2 and pwritev2 on streams, calls on kernel
+//!   objects) are left to a commit before and after.
+
+mod counter;
+mod descriptor;
+pub mod names;
+mod note;
+mod pipe;
+mod records;
+mod socket;
+mod terminal;
+pub mod transfer;
+mod witness;
+
+use crate::dispatch::{issue, Call};
+use crate::ring::{op, Entry};
+use crate::state::Engine;
+use crate::sys::{err, nr};
+use note::{how, note};
+use outlast_image::descriptor::descriptor_kind as kind;
+
+/// Makes the system call with the effect of `entry`, so that a successor can tell whether it happened.
+pub fn run(e: &mut Engine, id: u64, entry: &Entry) -> i64 {
+    let fd = entry.fd;
+    let r = match (entry.opcode, e.fds.kind(fd)) {
+        (op::READ, kind::PIPE) => pipe::read(e, id, entry),
+        (op::READ, kind::TERMINAL) => terminal::read(e, id, entry),
+        (op::READ, kind::SOCKET) => socket::read(id, entry),
+        (op::READ, _) => records::read(id, entry),
+        (op::WRITE | op::WRITEV, kind::PIPE) => pipe::write(e, id, entry),
+        (op::WRITE | op::WRITEV, kind::SOCKET) => socket::write(id, entry),
+        (op::WRITE | op::WRITEV, kind::ANONYMOUS) => counter::write(id, entry).unwrap_or_else(|| plain(id, entry)),
+        (op::WRITE | op::WRITEV, _) => terminal::write(e, id, entry),
+        (op::SENDMSG, _) => socket::send(id, fd, entry.op_flags as u64),
+        (op::RECVMSG, _) => socket::receive(id, fd, entry.op_flags as u64),
+        (op::ACCEPT, _) => descriptor::accept(e, id, entry),
+        _ => err::ENOSYS,
+    };
+    note().close(r)
+}
+
+/// The call itself, with nothing that tells but the result stored after it.
+fn plain(id: u64, entry: &Entry) -> i64 {
+    note().begin(how::PLAIN, entry.fd);
+    note().arm(id);
+    let number = match entry.opcode {
+        op::READ => nr::READ,
+        op::WRITEV => nr::WRITEV,
+        _ => nr::WRITE,
+    };
+    issue(&Call { nr: number, args: [entry.fd as u64, entry.addr, entry.len as u64, 0, 0, 0] })
+}
+
+/// What call `id` of a dead predecessor came to; `None`: it did not happen, or only a second look can tell. To be asked
+/// before this process opens anything.
+pub fn predecessor_result(e: &mut Engine, id: u64) -> Option<i64> {
+    let (kind, returned) = note().of(id)?;
+    let found = match (returned, kind) {
+        (Some(r), _) => (!note::is_nothing(r)).then_some(r),
+        (None, how::SPLICED) => transfer::moved(),
+        (None, how::COLLECTED) => terminal::collected(e),
+        (None, how::STAGED) => terminal::sent(e),
+        (None, how::MESSAGE) => socket::length(),
+        (None, how::SIZED) => socket::sized(),
+        (None, how::SOCKET_ERROR) => socket::taken_error(),
+        (None, how::RECORDS) => records::taken(),
+        (None, how::COUNTER) => counter::added(),
+        (None, how::DESCRIPTOR) => descriptor::made(),
+        _ => None,
+    };
+    found.map(|r| note().close(r))
+}
