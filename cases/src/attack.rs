@@ -6,8 +6,9 @@ use outlast_image::degradation::Degradation;
 use outlast_image::event::phase;
 use rustix::process::Signal;
 
+use crate::blow::Target;
 use crate::case::Case;
-use crate::hammer::{Plan, Target};
+use crate::hammer::Plan;
 use crate::launch::NAME;
 use crate::setting::Setting;
 

@@ -1,6 +1,5 @@
 //! The hammer: kills at seeded random moments, start-up and recovery included.
 
-use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{
     AtomicBool, AtomicU32,
@@ -15,29 +14,9 @@ use outlast_image::degradation::Degradation;
 use outlast_image::event::phase;
 use rustix::process::Signal;
 
+use crate::blow::{self, Blow, Target};
 use crate::control_page::ControlPage;
 use crate::histogram::Histogram;
-use crate::tracer;
-use crate::tree::{self, Victim};
-
-/// Whom a blow hits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Target {
-    Program,
-    Anchor,
-    /// The anchor first, then the program: nothing of the process is left but the store.
-    ProgramAndAnchor,
-    /// The parent of the program.
-    Supervisor,
-    /// Supervisor, anchor and program.
-    Everything,
-    /// The program, which is not killed but visited by a debugger.
-    Debugged,
-    /// The program, which is stopped and continued.
-    Stopped,
-    /// Every process of the tree that carries the program's name, as `killall -9` does.
-    Named,
-}
 
 /// What the hammer does during a run.
 #[derive(Clone, Debug)]
@@ -66,6 +45,8 @@ pub struct Blows {
     pub phases: Histogram,
     /// Degradations seen in the control page at any time.
     pub degradations: Vec<Degradation>,
+    /// A debugger was not let in.
+    pub refused: bool,
     /// Whether the control page ever showed a commit.
     pub protected: bool,
     /// The control page at the end, in words.
@@ -191,26 +172,12 @@ impl Hand {
         let control = page.control();
         let ends_supervisor = matches!(target, Target::Supervisor | Target::Everything);
         self.swing.reviving.store(ends_supervisor, SeqCst);
-        let landed = match target {
+        let blow = match target {
             Target::Program => self.hit_program(page, signal),
-            Target::Anchor => strike_pid(control.anchor_pid.load(Relaxed)),
-            Target::ProgramAndAnchor => {
-                let anchor = strike_pid(control.anchor_pid.load(Relaxed));
-                strike_program(control) && anchor
-            }
-            Target::Supervisor => supervisor(control).is_some_and(|v| kill_all(&[v])),
-            Target::Everything => {
-                let anchor = Victim::open(control.anchor_pid.load(Relaxed));
-                // Opened before the first is hit: once parents are gone nobody could be found by parenthood.
-                match (supervisor(control), program(control)) {
-                    (Some(s), Some(p)) => kill_all(&[s, p].into_iter().chain(anchor).collect::<Vec<_>>()),
-                    _ => false,
-                }
-            }
-            Target::Debugged => self.visit(control),
-            Target::Stopped => self.stop_for_a_moment(control),
-            Target::Named => strike_named(control),
+            _ => blow::strike(target, control),
         };
+        let landed = blow == Blow::Landed;
+        self.blows.refused |= blow == Blow::Refused;
         if ends_supervisor && landed {
             (self.revive)();
         }
@@ -226,46 +193,19 @@ impl Hand {
         }
     }
 
-    /// Hits the program, in the phase aimed at if there is one; false if there was nobody to hit.
-    fn hit_program(&self, page: &ControlPage, signal: Signal) -> bool {
+    /// Hits the program, in the phase aimed at if there is one.
+    fn hit_program(&self, page: &ControlPage, signal: Signal) -> Blow {
         let control = page.control();
-        let Some(victim) = program(control) else { return false };
-        if signal != Signal::KILL && !self.await_commit(control) {
-            return false;
+        let Some(victim) = blow::program(control) else { return Blow::Missed };
+        let ready = (signal == Signal::KILL || self.await_commit(control))
+            && spin_until(|| self.plan.aim.is_none_or(|wanted| page.phase() == wanted))
+            && spin_until(|| self.plan.avoid != Some(page.phase()));
+        let landed = ready && victim.strike(signal) && (signal != Signal::KILL || victim.await_death(2_000));
+        if landed {
+            Blow::Landed
+        } else {
+            Blow::Missed
         }
-        if !spin_until(|| self.plan.aim.is_none_or(|wanted| page.phase() == wanted))
-            || !spin_until(|| self.plan.avoid != Some(page.phase()))
-        {
-            return false;
-        }
-        if !victim.strike(signal) {
-            return false;
-        }
-        signal != Signal::KILL || victim.await_death(2_000)
-    }
-
-    /// Attaches and detaches; false if the program was gone, or refused for so long that somebody else must be attached.
-    fn visit(&self, control: &Control) -> bool {
-        let patience = Instant::now() + Duration::from_millis(500);
-        loop {
-            let Some(victim) = program(control) else { return false };
-            match tracer::visit(victim.pid) {
-                Ok(()) => return true,
-                // At an exec the supervisor is attached for a moment.
-                Err(e) if e.kind() == io::ErrorKind::PermissionDenied && Instant::now() < patience => {
-                    thread::sleep(Duration::from_millis(1));
-                }
-                Err(_) => return false,
-            }
-        }
-    }
-
-    /// Whoever is stopped may be killed by nobody meanwhile: it goes on where it was.
-    fn stop_for_a_moment(&self, control: &Control) -> bool {
-        let Some(victim) = program(control) else { return false };
-        let stopped = victim.strike(Signal::STOP);
-        thread::sleep(Duration::from_millis(2));
-        stopped && victim.strike(Signal::CONT)
     }
 
     /// A fatal signal twice at the same commit looks like a deterministic bug, for which giving up is right:
@@ -293,35 +233,4 @@ fn spin_until(condition: impl Fn() -> bool) -> bool {
         std::hint::spin_loop();
     }
     true
-}
-
-/// The program, or the process that is just being restored as the program.
-fn program(control: &Control) -> Option<Victim> {
-    Victim::open(control.program_pid.load(Relaxed)).or_else(|| Victim::open(control.new_pid.load(Relaxed)))
-}
-
-fn strike_program(control: &Control) -> bool {
-    program(control).is_some_and(|v| v.strike(Signal::KILL))
-}
-
-fn strike_pid(pid: i32) -> bool {
-    Victim::open(pid).is_some_and(|v| v.strike(Signal::KILL))
-}
-
-fn supervisor(control: &Control) -> Option<Victim> {
-    // Once its supervisor is gone the program is the keeper's child, which is no part of the tree.
-    Victim::open(tree::stat(control.program_pid.load(Relaxed))?.parent)
-}
-
-/// Kills them at once, then waits until they are gone; false if the first was gone already.
-fn kill_all(victims: &[Victim]) -> bool {
-    let landed: Vec<bool> = victims.iter().map(|v| v.strike(Signal::KILL)).collect();
-    victims.iter().all(|v| v.await_death(2_000)) && landed[0]
-}
-
-fn strike_named(control: &Control) -> bool {
-    let Some(name) = tree::stat(control.program_pid.load(Relaxed)).map(|s| s.comm) else { return false };
-    let named = tree::descendants().into_iter().filter(|s| s.comm == name && s.state != 'Z');
-    let victims: Vec<Victim> = named.filter_map(|s| Victim::open(s.pid)).collect();
-    victims.iter().filter(|v| v.strike(Signal::KILL)).count() > 0
 }

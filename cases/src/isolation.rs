@@ -10,8 +10,8 @@ use tempfile::TempDir;
 
 use crate::failure::{Failure, Outcome, Tried};
 use crate::launch::programs;
+use crate::report::Report;
 use crate::room;
-use crate::trial::Report;
 
 /// Copies of every executable the tests need, in a place that an ordinary user can reach
 /// (a checkout in somebody's home often is not).

@@ -5,6 +5,7 @@
 //! screens, files, exit status. Nobody looking from outside may be able to tell the difference.
 
 pub mod attack;
+pub mod blow;
 pub mod case;
 pub mod cases;
 pub mod container;
@@ -20,6 +21,7 @@ pub mod isolation;
 pub mod keeper;
 pub mod launch;
 pub mod patience;
+pub mod report;
 pub mod room;
 pub mod setting;
 pub mod suite;

@@ -1,6 +1,5 @@
 //! One test: a case under a setting and an attack, compared with its unharmed run.
 
-use std::fmt;
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::Stdio;
@@ -15,9 +14,9 @@ use crate::diagnosis;
 use crate::event_log::EventLog;
 use crate::failure::{Failure, Outcome};
 use crate::hammer::{Blows, Hammer, Revive, Swing};
-use crate::histogram::Histogram;
 use crate::launch::{Harness, Launcher, Tools, NAME};
 use crate::patience::Patience;
+use crate::report::Report;
 use crate::room::Room;
 use crate::setting::Setting;
 use crate::tree;
@@ -33,19 +32,6 @@ pub struct Trial<'a> {
     pub blows: u32,
     /// A test hook that switches one mechanism off.
     pub mutant: Option<String>,
-}
-
-/// What was done.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
-    pub runs: u32,
-    /// Blows that hit a living process.
-    pub landed: u32,
-    /// Recoveries in the log.
-    pub recovered: u32,
-    /// Runs without io_uring whose view differed after a kill inside an operation: the documented window.
-    pub window: u32,
-    pub phases: Histogram,
 }
 
 /// Runs in a row that end without a single blow before the case is called too short.
@@ -133,6 +119,9 @@ impl Trial<'_> {
         if !blows.protected && !log.says_protected() {
             return Err(Failure::Told("the program was never protected".into()));
         }
+        if blows.refused {
+            return Err(Failure::Told("a debugger could not attach: somebody else is attached".into()));
+        }
         if self.case.stumbles && log.recoveries() == 0 {
             return Err(Failure::Told("the program did not stumble: it proves nothing".into()));
         }
@@ -208,49 +197,4 @@ fn nothing_left_behind(swing: &Swing) -> Outcome<()> {
 /// A port below the range that the kernel hands out, different for tests that run at the same time.
 fn free_port() -> u16 {
     10_000 + (std::process::id() % 20_000) as u16
-}
-
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Report { runs, landed, recovered, window, phases } = self;
-        write!(f, "report runs={runs} landed={landed} recovered={recovered} window={window} | {phases}")
-    }
-}
-
-impl Report {
-    /// The inverse of `Display`; `None` if `line` is no report.
-    pub fn parse(line: &str) -> Option<Report> {
-        let (numbers, phases) = line.strip_prefix("report ")?.split_once('|')?;
-        let number = |name: &str| {
-            let word = numbers.split_whitespace().find_map(|w| w.strip_prefix(name)?.strip_prefix('='))?;
-            word.parse().ok()
-        };
-        Some(Report {
-            runs: number("runs")?,
-            landed: number("landed")?,
-            recovered: number("recovered")?,
-            window: number("window")?,
-            phases: Histogram::parse(phases),
-        })
-    }
-
-    pub fn add(&mut self, other: &Report) {
-        self.runs += other.runs;
-        self.landed += other.landed;
-        self.recovered += other.recovered;
-        self.window += other.window;
-        self.phases.add(&other.phases);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_report_reads_back() {
-        let mut report = Report { runs: 3, landed: 20, recovered: 19, window: 1, phases: Histogram::default() };
-        report.phases.count(2);
-        assert_eq!(Report::parse(&report.to_string()), Some(report));
-    }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use outlast_cases::failure::Failure;
 use outlast_cases::isolation::{Order, Workshop};
-use outlast_cases::trial::Report;
+use outlast_cases::report::Report;
 
 const CALM: &str = "calm::end_exit::async::ring::root";
 const COUNTER: &str = "kill::pipe_counter::async::ring::root";

@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use outlast_cases::isolation::{seed_of, Order};
+use outlast_cases::report::Report;
 use outlast_cases::suite::{self, Profile, Test};
-use outlast_cases::trial::Report;
 use runner::Run;
 
-/// Kills that a whole run of a profile must reach.
+/// Deaths by SIGKILL, as the logs tell, that a whole run of a profile must reach.
 const fn promised_kills(profile: Profile) -> u32 {
     match profile {
         Profile::Test => 500,
@@ -97,14 +97,15 @@ fn judge_sum(sum: Sum, profile: Profile, whole: bool) -> Result<(), Failed> {
         thread::sleep(Duration::from_millis(20));
     }
     let sum = sum.lock().map_err(|_| "another test panicked")?;
-    println!("{} blows in {} runs, {} recoveries", sum.landed, sum.runs, sum.recovered);
+    let kills = sum.phases.total();
+    println!("{} blows in {} runs: {kills} deaths by SIGKILL, {} recoveries", sum.landed, sum.runs, sum.recovered);
     println!("runs that fell into the window of a system without io_uring: {}", sum.window);
     println!("phases at the kills: {}", sum.phases);
     if !whole {
         return Ok(());
     }
-    if sum.landed < promised_kills(profile) {
-        return Err(format!("only {} blows landed, {} were promised", sum.landed, promised_kills(profile)).into());
+    if kills < promised_kills(profile) {
+        return Err(format!("only {kills} kills landed, {} were promised", promised_kills(profile)).into());
     }
     let empty = sum.phases.empty_phases();
     if profile == Profile::Soak && !empty.is_empty() {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use outlast_cases::failure::{Failure, Outcome, Tried};
 use outlast_cases::launch::Tools;
-use outlast_cases::trial::Report;
+use outlast_cases::report::Report;
 use outlast_cases::{diagnosis, keeper, suite, tree, watchdog};
 
 fn main() -> ExitCode {

@@ -5,10 +5,10 @@ use crate::drive::{Drive, Input};
 use crate::launch::program;
 
 pub const CASES: &[Case] = &[
-    Case::new("mapper", |_| Ok(Program::new(&[&program("mapper"), "6000"])), |_| Drive::Pipes(Input::none())),
+    Case::new("mapper", |_| Ok(Program::new(&[&program("mapper"), "1500"])), |_| Drive::Pipes(Input::none())),
     Case::new(
         "mapper_static",
-        |_| Ok(Program::new(&[&program("mapper-static"), "6000"])),
+        |_| Ok(Program::new(&[&program("mapper-static"), "1500"])),
         |_| Drive::Pipes(Input::none()),
     ),
 ];

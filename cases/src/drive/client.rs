@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use super::stream::drain;
+use super::stream::drain_both;
 use super::{or_end_all, spawn, status_of, Seen};
 use crate::diagnosis;
 use crate::failure::{Failure, Outcome, Tried};
@@ -25,11 +25,10 @@ pub struct Client {
 pub fn perform(mut command: Command, client: &Client, seed: u64) -> Outcome<Seen> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = spawn(command)?;
-    let mut stdout = child.stdout.take().expect("a pipe was asked for");
-    let mut stderr = child.stderr.take().expect("a pipe was asked for");
+    let stdout = child.stdout.take().expect("a pipe was asked for");
+    let stderr = child.stderr.take().expect("a pipe was asked for");
     thread::scope(|scope| {
-        let out = scope.spawn(move || drain(&mut stdout, "stdout", 0, seed ^ 1));
-        let err = scope.spawn(move || drain(&mut stderr, "stderr", 0, seed ^ 2));
+        let draining = drain_both(scope, stdout, stderr, 0, seed);
         let mut clients = Vec::new();
         for number in 0..client.connections {
             let stream = or_end_all(connect(client.port))?;
@@ -47,8 +46,7 @@ pub fn perform(mut command: Command, client: &Client, seed: u64) -> Outcome<Seen
         }
         or_end_all(say_farewell(client))?;
         seen.status = Some(status_of(child)?);
-        seen.streams.insert("stdout".into(), out.join().expect("the reader does not panic")?);
-        seen.streams.insert("stderr".into(), err.join().expect("the reader does not panic")?);
+        draining.into_streams(&mut seen.streams)?;
         first_failure.map_or(Ok(seen), Err)
     })
 }

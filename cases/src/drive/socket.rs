@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 use std::thread;
 
-use super::stream::{drain, feed, Input};
+use super::stream::{drain_both, feed, Input};
 use super::{spawn, status_of, Seen};
 use crate::failure::{Outcome, Tried};
 
@@ -17,8 +17,8 @@ pub fn perform(mut command: Command, input: &Input, seed: u64) -> Outcome<Seen> 
     command.stdin(OwnedFd::from(theirs)).stdout(OwnedFd::from(again)).stderr(Stdio::piped());
     // `spawn` takes the command, and with it our copies of the program's end.
     let mut child = spawn(command)?;
-    let mut stderr = child.stderr.take().expect("a pipe was asked for");
-    let mut reading = ours.try_clone().tried("duplicate a socket")?;
+    let stderr = child.stderr.take().expect("a pipe was asked for");
+    let reading = ours.try_clone().tried("duplicate a socket")?;
     thread::scope(|scope| {
         let feeder = scope.spawn(move || -> Outcome<()> {
             let mut writing = ours;
@@ -27,12 +27,10 @@ pub fn perform(mut command: Command, input: &Input, seed: u64) -> Outcome<Seen> 
             let _ = writing.shutdown(Shutdown::Write);
             Ok(())
         });
-        let out = scope.spawn(move || drain(&mut reading, "stdout", input.sip, seed ^ 1));
-        let err = scope.spawn(move || drain(&mut stderr, "stderr", 0, seed ^ 2));
+        let draining = drain_both(scope, reading, stderr, input.sip, seed);
         let status = status_of(child)?;
         let mut seen = Seen { status: Some(status), ..Seen::default() };
-        seen.streams.insert("stdout".into(), out.join().expect("the reader does not panic")?);
-        seen.streams.insert("stderr".into(), err.join().expect("the reader does not panic")?);
+        draining.into_streams(&mut seen.streams)?;
         feeder.join().expect("the feeder does not panic")?;
         Ok(seen)
     })

@@ -1,7 +1,8 @@
 //! Feeding and reading byte streams in pieces of seeded random sizes.
 
+use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
-use std::thread;
+use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 use crate::diagnosis;
@@ -55,6 +56,35 @@ pub fn feed(to: &mut impl Write, input: &Input, seed: u64) -> Outcome<()> {
         }
     }
     Ok(())
+}
+
+/// Reads a program's output and complaints at the same time, to their ends.
+pub fn drain_both<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    mut out: impl Read + Send + 'scope,
+    mut err: impl Read + Send + 'scope,
+    sip: usize,
+    seed: u64,
+) -> Draining<'scope> {
+    Draining {
+        out: scope.spawn(move || drain(&mut out, "stdout", sip, seed ^ 1)),
+        err: scope.spawn(move || drain(&mut err, "stderr", 0, seed ^ 2)),
+    }
+}
+
+/// Two streams that are being read.
+pub struct Draining<'scope> {
+    out: ScopedJoinHandle<'scope, Outcome<Vec<u8>>>,
+    err: ScopedJoinHandle<'scope, Outcome<Vec<u8>>>,
+}
+
+impl Draining<'_> {
+    /// Waits for both ends.
+    pub fn into_streams(self, streams: &mut BTreeMap<String, Vec<u8>>) -> Outcome<()> {
+        streams.insert("stdout".into(), self.out.join().expect("the reader does not panic")?);
+        streams.insert("stderr".into(), self.err.join().expect("the reader does not panic")?);
+        Ok(())
+    }
 }
 
 /// Reads to the end of file. `name` is the stream's name in the diagnosis.
