@@ -40,7 +40,7 @@ impl Cli {
         let wanted = self.wanted();
         if self.list {
             for promise in wanted.iter().flat_map(|m| m.promises()).filter(|p| self.wants(&p.id)) {
-                println!("{}: {}", promise.id, promise.what);
+                println!("{}: {}, ≤ {} {}", promise.id, promise.what, promise.limit, promise.unit.symbol());
             }
             return Ok(ExitCode::SUCCESS);
         }
