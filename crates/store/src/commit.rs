@@ -27,6 +27,11 @@ pub struct Transaction {
     direct: (u64, u64),
 }
 
+/// An entry of the list of touched chunks.
+pub fn touched_entry(epoch: u64, index: u32) -> u64 {
+    seal(epoch << 24 | index as u64)
+}
+
 impl<R: Region> Store<'_, R> {
     /// Opens a transaction; goes on with the one that is open, if any.
     #[inline]
@@ -268,7 +273,7 @@ impl<R: Region> Store<'_, R> {
             state.flags |= TOUCHED;
             let at = self.superblock.areas.touched.off + self.touched * TOUCHED_ENTRY;
             self.touched += 1;
-            self.region.publish(at, epoch << 32 | index as u64);
+            self.region.publish(at, touched_entry(epoch, index));
         }
     }
 

@@ -167,7 +167,7 @@ impl<'s> ChunkIndex<'s> {
     /// Makes indices below `used` exist, without addresses.
     pub fn extend(&mut self, used: u32) {
         while self.used < used {
-            self.states[self.used as usize] = ChunkState::zeroed();
+            self.states[self.used as usize] = ChunkState { flags: STALE[0] | STALE[1], ..ChunkState::zeroed() };
             self.used += 1;
         }
     }

@@ -34,8 +34,12 @@ struct Stored {
     /// Over the bytes, then over the header without this field.
     crc: u32,
     kind: u16,
-    reserved: [u16; 3],
+    magic: u16,
+    reserved: u32,
 }
+
+/// Keeps zeroed memory from looking like an entry.
+const ENTRY_MAGIC: u16 = u16::from_le_bytes(*b"jE");
 
 const STORED: u64 = core::mem::size_of::<Stored>() as u64;
 
@@ -54,8 +58,15 @@ impl<R: Region> Store<'_, R> {
             return Err(StoreError::NoRoom(Area::Journal));
         }
         let at = area.off + self.journal.used;
-        let mut stored =
-            Stored { tag: self.seq, run: self.journal.run, len: bytes.len() as u32, crc: 0, kind, reserved: [0; 3] };
+        let mut stored = Stored {
+            tag: self.seq,
+            run: self.journal.run,
+            len: bytes.len() as u32,
+            crc: 0,
+            kind,
+            magic: ENTRY_MAGIC,
+            reserved: 0,
+        };
         stored.crc = crc32c(self.cpu, crc32c(self.cpu, self.seed, bytes), bytes_of(&stored));
         self.region.write(at + STORED, bytes);
         self.region.write(at, bytes_of(&stored));
@@ -98,7 +109,7 @@ impl<R: Region> Store<'_, R> {
     pub(crate) fn load_journal(&mut self) -> bool {
         let run = unseal(self.region.load(JOURNAL_RUN));
         // Epochs are not used again, and nobody empties a journal 2^40 times.
-        self.journal = Journal { used: 0, run: run.unwrap_or(self.head.epoch % (1 << 40) | 1 << 40) };
+        self.journal = Journal { used: 0, run: run.unwrap_or((self.head.epoch % (1 << 40)) + (1 << 40)) };
         while let Some((_, _, next)) = self.journal_entry(self.journal.used) {
             self.journal.used = next;
         }
@@ -113,7 +124,8 @@ impl<R: Region> Store<'_, R> {
         self.region.read(area.off + at, bytes_of_mut(&mut stored));
         let len = stored.len as usize;
         let fits = len <= ENTRY_MAX && (len as u64).next_multiple_of(8) <= room;
-        if stored.tag != self.seq || stored.run != self.journal.run || !fits {
+        let ours = stored.magic == ENTRY_MAGIC && stored.tag == self.seq && stored.run == self.journal.run;
+        if !ours || !fits {
             return None;
         }
         let bytes = &mut self.buffer[..len];

@@ -2,9 +2,10 @@
 
 use crate::areas::{CHUNK, COMMITTED, FOLDING, JOURNAL_RUN, PAGE, TOUCHED_ENTRY};
 use crate::chunk_table;
+use crate::commit::touched_entry;
 use crate::cpu::Cpu;
 use crate::error::{OpenError, StoreError};
-use crate::head::{Head, Other};
+use crate::head::{Head, Other, MAX_SEQ};
 use crate::index::{each_run, page_of};
 use crate::objects::Object;
 use crate::record::{Entry, Header, HEADER};
@@ -55,6 +56,8 @@ impl<'s, R: Region> Store<'s, R> {
             StoreError::Sync(error) => OpenError::Sync(error),
             _ => OpenError::Damaged("its commit records changed while they were read"),
         })?;
+        // Records of epochs to come, should somebody have forged some, must not count once their epoch is reached.
+        store.region.write(store.superblock.areas.ring.off, &[0; HEADER as usize]);
         Ok((store, recovered))
     }
 
@@ -81,11 +84,12 @@ impl<'s, R: Region> Store<'s, R> {
             Other::Blank => newest.epoch == 1,
             Other::Invalid => false,
         };
-        let result = match (store.rebuild(newest, surely_newest), other) {
-            (Err(OpenError::Damaged(_)), Other::Older(older)) => store.rebuild(older, false),
-            (result, _) => result,
+        let mut recovered = match (store.rebuild(newest, surely_newest), other) {
+            (Err(error @ OpenError::Damaged(_)), Other::Older(older)) => {
+                store.rebuild(older, false).map_err(|_| error)?
+            }
+            (result, _) => result?,
         };
-        let mut recovered = result?;
         recovered.damaged_word |= !store.load_journal();
         Ok((store, recovered))
     }
@@ -116,6 +120,9 @@ impl<'s, R: Region> Store<'s, R> {
         }
         // Numbers of lost commits are not used again.
         self.seq = reached.max(committed);
+        if self.seq.max(head.epoch) >= MAX_SEQ - 1 {
+            return Err(OpenError::Damaged("its sequence numbers are used up"));
+        }
         Ok(Recovered {
             seq: reached,
             replayed: reached - head.fold_seq,
@@ -165,26 +172,33 @@ impl<'s, R: Region> Store<'s, R> {
 
     /// Empties frames that hold pages of commits that never were: absent pages must read as zero.
     fn discard_leftovers(&mut self, recovered: Recovered) {
-        let areas = self.superblock.areas;
-        // The list of touched chunks is complete if a kill preserves the order of writes, and nothing was damaged.
         let certain = recovered.lost == 0 && !recovered.older_head && !recovered.damaged_word;
-        if self.superblock.params.durable || !certain {
+        // Power loss does not preserve the order of writes, so the list of touched chunks may lack some.
+        if self.superblock.params.durable || !certain || !self.discard_touched() {
+            let areas = self.superblock.areas;
             (0..self.chunks.used()).for_each(|index| self.discard_absent_in(index));
-            let end = areas.base.off + areas.base.len;
-            let unused = areas.frame(self.chunks.used(), 0);
+            let (unused, end) = (areas.frame(self.chunks.used(), 0), areas.base.off + areas.base.len);
             if unused < end {
                 self.region.discard(unused, end - unused);
             }
-            return;
         }
+    }
+
+    /// Empties the absent frames of touched chunks. False if the list of them is damaged.
+    fn discard_touched(&mut self) -> bool {
+        let areas = self.superblock.areas;
         for n in 0..areas.chunks() as u64 {
             let entry = self.region.load(areas.touched.off + n * TOUCHED_ENTRY);
-            let index = entry as u32;
-            if entry >> 32 != self.head.epoch & 0xffff_ffff || index >= areas.chunks() {
-                break;
+            let index = entry as u32 & 0xff_ffff;
+            if entry != touched_entry(self.head.epoch, index) {
+                return entry == 0 || unseal(entry).is_some();
+            }
+            if index >= areas.chunks() {
+                return false;
             }
             self.discard_absent_in(index);
         }
+        true
     }
 
     fn discard_absent_in(&mut self, index: u32) {

@@ -149,6 +149,7 @@ impl Superblock {
         let spans = raw.areas.map(|[off, len]| Span { off, len });
         let areas = Areas::checked(spans, raw.total_len)
             .filter(|areas| (PAGE..=areas.ring.len).contains(&raw.ring_len))
+            .filter(|_| raw.ring_len % PAGE == 0 && raw.total_len % PAGE == 0)
             .ok_or(OpenError::Damaged("its superblock describes impossible areas"))?;
         let params = Params {
             ring_len: raw.ring_len,

@@ -1,6 +1,8 @@
 //! Proofs that need to see the inside, or to switch a check off.
 
+mod damage;
 mod history;
+mod hostile;
 mod image;
 mod kill;
 mod medium;

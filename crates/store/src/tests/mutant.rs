@@ -9,10 +9,12 @@ pub struct Mutant {
     pub ignore_epoch: bool,
     /// Recovery takes records whatever their checksum.
     pub ignore_crc: bool,
+    /// Every checksum is 0: whoever wrote the store knew how to make them right.
+    pub blank_crc: bool,
 }
 
 std::thread_local! {
-    static CURRENT: Cell<Mutant> = const { Cell::new(Mutant { ignore_epoch: false, ignore_crc: false }) };
+    static CURRENT: Cell<Mutant> = const { Cell::new(Mutant { ignore_epoch: false, ignore_crc: false, blank_crc: false }) };
 }
 
 /// What stores opened by this thread ignore.

@@ -69,8 +69,8 @@ fn lose_power_everywhere(
     let mut scratch = std::vec![0; SCRATCH];
     let mut simulated = std::vec![0; SCRATCH];
     let (mut store, _) = Store::open(Recorder::from(image.clone()), &mut scratch).unwrap();
-    let (mut medium, mut found, mut state) = (Medium::new(store.region().image.clone()), Vec::new(), state.clone());
-    store.region.log.clear();
+    let (mut medium, mut found, mut state) = (Medium::new(image.clone()), Vec::new(), state.clone());
+    store.region.log.drain(..).for_each(|op| medium.apply(&op));
     for step in steps {
         let after = perform(&mut store, step, &state);
         let expected = Expected { acknowledged: state, under_way: after.clone() };
