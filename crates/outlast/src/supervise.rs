@@ -15,6 +15,6 @@ pub struct Supervise {
 
 impl Supervise {
     pub fn execute(self) -> Result<i32, Error> {
-        adopt::adopt(&self.name, self.lock).map(|_| 0)
+        adopt::adopt(&self.name, self.lock).map(|()| 0)
     }
 }

@@ -1,6 +1,5 @@
 //! A supervisor may be killed at any time: the program goes on, and the next command starts another supervisor for it.
 
-use crate::end::End;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::exec::Handover;
@@ -18,6 +17,7 @@ use crate::verdict::Tries;
 use crate::{clock, privileges, processes, status};
 use libc::pid_t;
 use outlast_image::control::state;
+use outlast_image::degradation::Degradation;
 use std::ffi::OsString;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
@@ -193,7 +193,7 @@ impl Remains {
 }
 
 /// Watches a program whose supervisor is gone, until it has ended for good.
-pub fn adopt(name: &str, lock: RawFd) -> Result<End, Error> {
+pub fn adopt(name: &str, lock: RawFd) -> Result<(), Error> {
     let remains = Remains::of(name, Some(lock))?;
     let session = remains.folder.open_session()?;
     let newer = newer_session(&remains.folder);
@@ -214,16 +214,23 @@ pub fn adopt(name: &str, lock: RawFd) -> Result<End, Error> {
     }
     match program.filter(|pid| supervisor.kin.adopt(*pid).is_ok()) {
         Some(pid) => supervisor.pid = pid,
+        None if supervisor.went_on_alone() => {
+            supervisor.go_unprotected(Degradation::TraceForbidden, "no supervisor was there when it became another");
+            supervisor.clear_away();
+            return Ok(());
+        }
         None => {
             if let Some(end) = supervisor.on_death(None) {
-                return Ok(supervisor.finish(end));
+                supervisor.finish(end);
+                return Ok(());
             }
         }
     }
     if anchor.is_none() && supervisor.generation.control().state.load(Acquire) == state::PROTECTED {
         supervisor.ask_for_anchor();
     }
-    Ok(supervisor.watch())
+    supervisor.watch();
+    Ok(())
 }
 
 impl Supervisor {
@@ -239,6 +246,12 @@ impl Supervisor {
         let previous = Box::new(std::mem::replace(&mut self.generation, new));
         self.handover = Handover::Waiting { previous, began: clock::monotonic() };
         Ok(())
+    }
+
+    /// Whether the program became another one while nobody watched: it runs without the engine, and is left alone.
+    fn went_on_alone(&self) -> bool {
+        let control = self.generation.control();
+        control.state.load(Acquire) == state::EXECING && processes::is_running(control.program_pid.load(Acquire))
     }
 
     /// The program's standard streams become ours, for a process that may have to take its place.

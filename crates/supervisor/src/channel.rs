@@ -1,9 +1,12 @@
 //! Hands descriptors to a process whatever its user, root folder or mounts are: over a socket, as SCM_RIGHTS.
 
 use crate::remote::Batch;
+use libc::pid_t;
 use rustix::io::Errno;
+use rustix::net::sockopt::socket_peercred;
 use rustix::net::{
-    sendmsg, socketpair, AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
+    accept_with, bind, getsockname, listen, sendmsg, socket_with, socketpair, AddressFamily, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
 };
 use std::io::IoSlice;
 use std::mem::MaybeUninit;
@@ -31,6 +34,43 @@ impl Channel {
 
     pub fn ours(&self) -> BorrowedFd<'_> {
         self.ours.as_fd()
+    }
+}
+
+/// A socket that one process shall connect to.
+pub struct Listener {
+    socket: OwnedFd,
+    address: Vec<u8>,
+}
+
+impl Listener {
+    /// Listens at an address that the kernel chooses.
+    pub fn new() -> Result<Self, Errno> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        bind(&socket, &SocketAddrUnix::new_unnamed())?;
+        listen(&socket, 1)?;
+        let name = SocketAddrUnix::try_from(getsockname(&socket)?)?;
+        let name = name.abstract_name().ok_or(Errno::ADDRNOTAVAIL)?;
+        // struct sockaddr_un: the family, and a name that begins with a zero.
+        let family = (libc::AF_UNIX as u16).to_ne_bytes();
+        let address = family.into_iter().chain([0]).chain(name.iter().copied()).collect();
+        Ok(Self { socket, address })
+    }
+
+    /// The address as connect wants it.
+    pub fn address(&self) -> &[u8] {
+        &self.address
+    }
+
+    /// The connection of this process, which has connected already; anybody else's is dropped.
+    pub fn accept(&self, pid: pid_t) -> Result<OwnedFd, Errno> {
+        loop {
+            let connection = accept_with(&self.socket, SocketFlags::CLOEXEC)?;
+            if socket_peercred(&connection)?.pid.as_raw_nonzero().get() == pid {
+                return Ok(connection);
+            }
+        }
     }
 }
 

@@ -34,7 +34,7 @@ mod ready {
 
 /// How often the engine may fail to get into a new image before the program goes on without.
 const INJECTION_TRIES: u32 = 3;
-/// How often the new image is looked at until its first commit.
+/// How often the words that nobody wakes us for, or that change and change back, are looked at meanwhile.
 const PATIENCE: Duration = Duration::from_micros(300);
 
 /// Where an execve is.
@@ -44,6 +44,8 @@ pub enum Handover {
     None,
     /// The program is traced, its execve is to come.
     Tracing,
+    /// The program could not be traced: after its execve it runs without protection.
+    Untraced,
     /// The engine is in the new image, whose first commit is to come.
     Waiting { previous: Box<Generation>, began: u64 },
 }
@@ -55,7 +57,7 @@ impl Handover {
 
     /// How long the supervisor may sleep.
     pub fn patience(&self) -> Option<Duration> {
-        matches!(self, Self::Waiting { .. }).then_some(PATIENCE)
+        (!matches!(self, Self::None)).then_some(PATIENCE)
     }
 }
 
@@ -68,21 +70,21 @@ impl Supervisor {
         match request {
             request::EXEC if answer == ready::NO => {
                 let traced = self.handover.is_tracing() || self.may_exec_protected() && trace::seize(self.pid).is_ok();
-                let control = self.generation.control();
-                let answer = if traced { ready::TRACED } else { ready::UNTRACED };
-                control.exec_ready.store(answer, Release);
-                futex::wake(&control.exec_ready);
-                if traced {
-                    self.handover = Handover::Tracing;
-                } else if self.generation.degrade(Degradation::TraceForbidden) {
-                    self.log.add(&Entry::new(Kind::Suspended).cause(Degradation::TraceForbidden.key()).pid(self.pid));
+                // One that cannot be traced because it is dead needs no answer.
+                if traced || self.kin.is_alive(self.pid) {
+                    self.handover = if traced { Handover::Tracing } else { Handover::Untraced };
+                    let control = self.generation.control();
+                    control.exec_ready.store(if traced { ready::TRACED } else { ready::UNTRACED }, Release);
+                    futex::wake(&control.exec_ready);
                 }
+            }
+            request::EXEC if matches!(self.handover, Handover::Untraced) && !self.holds_session() => {
+                self.go_unprotected(Degradation::TraceForbidden, "ptrace is not allowed");
             }
             request::FAILED => {
                 // First the answer: the next request must find none.
                 control.exec_ready.store(ready::NO, Release);
-                if self.handover.is_tracing() {
-                    self.handover = Handover::None;
+                if std::mem::take(&mut self.handover).is_tracing() {
                     self.let_go();
                 }
                 let control = self.generation.control();
@@ -95,6 +97,12 @@ impl Supervisor {
 
     fn may_exec_protected(&self) -> bool {
         self.injection_faults < INJECTION_TRIES
+    }
+
+    /// Whether the program still runs the image that the session is of: an execve closes it.
+    fn holds_session(&self) -> bool {
+        let fd = self.generation.session.inject_args().session_fd;
+        !self.kin.is_alive(self.pid) || processes::holds(self.pid, fd, self.generation.session.file())
     }
 
     /// Ends the tracing of a running program. If it ends meanwhile, that is found like any other death.
@@ -166,7 +174,7 @@ impl Supervisor {
     }
 
     /// The new image runs without protection: the old one must not be recovered any more.
-    fn go_unprotected(&mut self, degradation: Degradation, what: &str) {
+    pub(crate) fn go_unprotected(&mut self, degradation: Degradation, what: &str) {
         self.handover = Handover::None;
         self.dismiss_anchors();
         let control = self.generation.control();
@@ -216,7 +224,12 @@ impl Supervisor {
     /// Goes back to the generation before, if the program dies before the new one can be recovered.
     pub(crate) fn abandon_handover(&mut self) {
         self.settle_handover();
-        if let Handover::Waiting { previous, .. } = std::mem::take(&mut self.handover) {
+        let handover = std::mem::take(&mut self.handover);
+        if matches!(handover, Handover::Untraced) {
+            // Whether its execve came before its death is not known: made again, it could repeat what was seen.
+            self.generation.control().state.store(state::SUSPENDED, Release);
+        }
+        if let Handover::Waiting { previous, .. } = handover {
             let failed = std::mem::replace(&mut self.generation, *previous);
             self.dismiss(&failed);
             self.forget_generation(failed.number);

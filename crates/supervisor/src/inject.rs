@@ -1,7 +1,7 @@
 //! Puts the engine into a process that has just become a new program and has not yet run an instruction of it.
 
 use crate::bootstrap::{FIFTH, FIRST};
-use crate::channel;
+use crate::channel::{self, Listener};
 use crate::engine::Engine;
 use crate::options::Options;
 use crate::processes::{descriptor_limit, descriptor_of, descriptors};
@@ -86,9 +86,8 @@ fn place(remote: &mut Remote, pid: pid_t, inherited: Option<i32>, what: &Injecti
         Some(fd) => vec![fd],
         None => {
             let (ours, numbers) = make_channel(remote, pid)?;
-            channel::send(ours.as_fd(), [what.engine.file(), what.session.file(), what.store])
-                .map_err(|e| Failure::Refused(Degradation::TraceForbidden, "send descriptors to the program", e))?;
-            numbers.to_vec()
+            channel::send(ours.as_fd(), [what.engine.file(), what.session.file(), what.store]).map_err(no_channel)?;
+            numbers
         }
     };
     let mut batch = remote.batch();
@@ -169,24 +168,51 @@ impl Undo {
     }
 }
 
-/// Makes a pair of sockets in the process; returns our copy of the second one and the numbers of both.
-fn make_channel(remote: &mut Remote, pid: pid_t) -> Result<(OwnedFd, [i32; 2]), Failure> {
-    let refused = |e| Failure::Refused(Degradation::TraceForbidden, "make a socket in the program", e);
+/// Makes a connection between the process and us; returns our end, and the numbers that the process has to close, the
+/// first of which is its end.
+fn make_channel(remote: &mut Remote, pid: pid_t) -> Result<(OwnedFd, Vec<i32>), Failure> {
     let mut batch = remote.batch();
     let pair = batch.data(&[0; 8]);
-    let kind = (libc::SOCK_STREAM | libc::SOCK_CLOEXEC) as u64;
-    batch.call(libc::SYS_socketpair, &[libc::AF_UNIX as u64, kind, 0, pair]);
+    batch.call(libc::SYS_socketpair, &[libc::AF_UNIX as u64, SOCKET_KIND, 0, pair]);
     if remote.run(&mut batch)?.is_some() {
-        return Err(refused(Errno::from_raw_os_error(-batch.calls()[0].result as i32)));
+        return Err(no_channel(Errno::from_raw_os_error(-batch.calls()[0].result as i32)));
     }
-    let numbers = [batch.word(pair), batch.word(pair + 4)];
+    let numbers = vec![batch.word(pair), batch.word(pair + 4)];
     match descriptor_of(pid, numbers[1]) {
         Ok(ours) => Ok((ours, numbers)),
-        Err(e) => {
+        Err(_) => {
             Undo { mapped: Vec::new() }.run(remote, 0, numbers.into_iter())?;
-            Err(refused(e))
+            connect(remote, pid)
         }
     }
+}
+
+/// Has the process connect to us, where we may not take a descriptor of it (containers).
+fn connect(remote: &mut Remote, pid: pid_t) -> Result<(OwnedFd, Vec<i32>), Failure> {
+    let listener = Listener::new().map_err(no_channel)?;
+    let mut batch = remote.batch();
+    batch.call(libc::SYS_socket, &[libc::AF_UNIX as u64, SOCKET_KIND, 0]);
+    if remote.run(&mut batch)?.is_some() {
+        return Err(no_channel(Errno::from_raw_os_error(-batch.calls()[0].result as i32)));
+    }
+    let socket = batch.calls()[0].result as i32;
+    let mut batch = remote.batch();
+    let address = batch.data(listener.address());
+    batch.call(libc::SYS_connect, &[socket as u64, address, listener.address().len() as u64]);
+    let failed = remote.run(&mut batch)?.map(|call| Errno::from_raw_os_error(-batch.calls()[call].result as i32));
+    match failed.map_or_else(|| listener.accept(pid), Err) {
+        Ok(ours) => Ok((ours, vec![socket])),
+        Err(e) => {
+            Undo { mapped: Vec::new() }.run(remote, 0, std::iter::once(socket))?;
+            Err(no_channel(e))
+        }
+    }
+}
+
+const SOCKET_KIND: u64 = (libc::SOCK_STREAM | libc::SOCK_CLOEXEC) as u64;
+
+fn no_channel(e: Errno) -> Failure {
+    Failure::Refused(Degradation::TraceForbidden, "hand descriptors to the program", e)
 }
 
 /// The first two of the engine's descriptor numbers: a range that the process does not use, as high as it may be.

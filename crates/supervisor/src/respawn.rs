@@ -52,6 +52,9 @@ impl Supervisor {
         let restored = control.restored.load(Acquire);
         control.t_death.store(died, Release);
         let dead = self.pid;
+        if let Some(pause) = self.tries.pause() {
+            std::thread::sleep(pause);
+        }
         let born = self.respawn();
         let cause = names::signal(signal);
         // What the engine had to say happened before; the program need not wait for it to be written.

@@ -174,22 +174,26 @@ impl Supervisor {
     /// The program is gone for good: its anchors go, its memory is given back, its log stays.
     pub(crate) fn finish(&mut self, end: End) -> End {
         self.drain_events();
-        let name = |end| match end {
+        let (cause, ended) = match end {
             End::Exited(status) => (format!("exit {status}"), Ended::Exited(status)),
             End::Killed(signal) => (names::signal(signal), Ended::Killed(signal)),
         };
-        let (cause, ended) = name(end);
         let control = self.generation.control();
         self.meta.commits_before += control.commits.load(Acquire);
         self.meta.recoveries_before += reports::recoveries(control);
         self.meta.ended = Some(ended);
         self.log.add(&Entry::new(Kind::Exit).cause(cause).seq(control.last_seq.load(Acquire)).pid(self.pid));
+        self.clear_away();
+        end
+    }
+
+    /// Gives back what the program's protection took.
+    pub(crate) fn clear_away(&mut self) {
         self.dismiss_anchors();
         // A description that cannot be written any more leaves the old one, and the missing session tells the same.
         let _ = self.meta.write(&self.folder, &self.stores);
         self.folder.remove("session");
         self.stores.remove(0);
-        end
     }
 
     /// Tells the engine's other half about a new process of the program, and watches it.

@@ -4,6 +4,7 @@ use crate::end::End;
 use crate::forward::GATE_SIGNAL;
 use outlast_image::control::{state, Control};
 use std::sync::atomic::Ordering::Acquire;
+use std::time::Duration;
 
 /// What the control page said when the program was found dead.
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +59,18 @@ pub struct Tries {
 }
 
 /// Restores in a row that may be interrupted by death before the ladder ends.
-pub const UNFINISHED_MAX: u32 = 100;
+pub const UNFINISHED_MAX: u32 = 1000;
+/// Restores in a row after which the next one waits a little: whatever kills them may be over then.
+const UNFINISHED_HASTY: u32 = 50;
+/// How long it waits.
+const PAUSE: Duration = Duration::from_millis(10);
+
+impl Tries {
+    /// How long to wait before the next attempt.
+    pub fn pause(&self) -> Option<Duration> {
+        (self.unfinished > UNFINISHED_HASTY).then_some(PAUSE)
+    }
+}
 
 /// Judges a death. `retries` bounds the deaths by the same fault at the same commit.
 pub fn judge(end: End, now: &Situation, retries: u32, tries: &mut Tries) -> Verdict {
@@ -185,5 +197,6 @@ mod tests {
         let verdicts: Vec<_> = (0..=UNFINISHED_MAX).map(|_| judge(KILLED, &protected(), 3, &mut tries)).collect();
         assert_eq!(verdicts.iter().filter(|v| **v == Verdict::Recover(libc::SIGKILL)).count(), UNFINISHED_MAX as usize);
         assert_eq!(verdicts.last(), Some(&Verdict::GiveUp(libc::SIGKILL)));
+        assert!(tries.pause().is_some() && Tries::default().pause().is_none());
     }
 }
