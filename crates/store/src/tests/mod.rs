@@ -10,4 +10,5 @@ mod model;
 pub mod mutant;
 mod plain;
 mod power;
+mod properties;
 mod random;
