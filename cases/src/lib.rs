@@ -15,6 +15,7 @@ pub mod difference;
 pub mod drive;
 pub mod event_log;
 pub mod failure;
+pub mod gap;
 pub mod hammer;
 pub mod histogram;
 pub mod isolation;
