@@ -1,7 +1,7 @@
 # make demo, make test, make bench: all a fresh Debian 12 with a Rust toolchain needs.
 CASES = cargo test --release -p outlast-cases
 
-.PHONY: build demo test bench soak mutants lint install-deps
+.PHONY: build demo test bench soak mutants licences lint install-deps
 
 build: install-deps
 	cargo build --release --workspace
@@ -27,6 +27,11 @@ mutants: build
 # Every number that SPECIFICATION.md promises; BENCH="--filter commit --json", for example, goes to the program.
 bench: build
 	target/release/outlast-bench $(BENCH)
+
+# Licences and origins of everything that is linked; `cargo install cargo-deny` where it is missing.
+licences:
+	cargo deny check licenses bans sources
+	cargo deny --manifest-path crates/engine/Cargo.toml --config deny.toml check licenses bans sources
 
 lint:
 	cargo fmt --all --check

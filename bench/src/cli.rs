@@ -1,13 +1,14 @@
 //! The command line of the benchmarks.
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Failure, Outcome, Tried};
 use crate::machine::Machine;
 use crate::measurement::Measurement;
-use crate::promise::Verdict;
+use crate::promise::{Promise, Verdict};
 use crate::report::{json, table};
 use crate::workshop::Workshop;
 use crate::{measure, rounds};
 use clap::Parser;
+use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -35,14 +36,22 @@ pub struct Cli {
     outlast: Option<PathBuf>,
 }
 
+/// Prints; a reader that has gone away is no error.
+fn say(text: &str) -> Outcome<()> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(e) if e.kind() != ErrorKind::BrokenPipe => Err(e).tried("print the report"),
+        _ => Ok(()),
+    }
+}
+
 impl Cli {
     pub fn execute(&self) -> Outcome<ExitCode> {
         let wanted = self.wanted();
         if self.list {
-            for promise in wanted.iter().flat_map(|m| m.promises()).filter(|p| self.wants(&p.id)) {
-                println!("{}: {}, ≤ {} {}", promise.id, promise.what, promise.limit, promise.unit.symbol());
-            }
-            return Ok(ExitCode::SUCCESS);
+            let promises = wanted.iter().flat_map(|m| m.promises()).filter(|p| self.wants(&p.id));
+            let line = |p: Promise| format!("{}: {}, ≤ {} {}\n", p.id, p.what, p.limit, p.unit.symbol());
+            return say(&promises.map(line).collect::<String>()).map(|()| ExitCode::SUCCESS);
         }
         let machine = Machine::this();
         let workshop = Workshop::open(&self.outlast()?)?;

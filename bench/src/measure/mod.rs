@@ -48,3 +48,37 @@ pub fn all() -> Vec<Box<dyn Measurement>> {
         Box::new(Memory { megabytes: 500 }),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SPECIFICATION: &str = include_str!("../../../SPECIFICATION.md");
+
+    /// Cells of the table's row that names a promise.
+    fn row(id: &str) -> Option<Vec<&'static str>> {
+        let name = format!("| `{id}` |");
+        let line = SPECIFICATION.lines().find(|line| line.contains(&name))?;
+        Some(line.trim_matches('|').split('|').map(str::trim).collect())
+    }
+
+    #[test]
+    fn the_specification_promises_what_is_measured() {
+        for promise in all().iter().flat_map(|m| m.promises()) {
+            let row = row(&promise.id).unwrap_or_else(|| panic!("SPECIFICATION.md does not name {}", promise.id));
+            let limit = format!("{} {}", promise.limit, promise.unit.symbol());
+            assert_eq!(row[1].trim_start_matches('+'), limit, "{}", promise.id);
+            assert_eq!(row[0], promise.what, "{}", promise.id);
+        }
+    }
+
+    #[test]
+    fn every_number_of_the_specification_is_measured() {
+        let measured: Vec<String> = all().iter().flat_map(|m| m.promises()).map(|p| p.id).collect();
+        let (_, numbers) = SPECIFICATION.split_once("## Numbers").expect("the numbers have a chapter");
+        let named = numbers.lines().filter(|line| line.starts_with('|')).filter_map(|line| line.split('`').nth(1));
+        for id in named {
+            assert!(measured.iter().any(|known| known == id), "no measurement shows {id}");
+        }
+    }
+}
