@@ -67,7 +67,16 @@ pub fn program(control: &Control) -> Option<Victim> {
     Victim::open(control.program_pid.load(Relaxed)).or_else(|| Victim::open(control.new_pid.load(Relaxed)))
 }
 
+/// Whether there is an anchor to come back from.
+pub fn has_anchor(control: &Control) -> bool {
+    Victim::open(control.anchor_pid.load(Relaxed)).is_some()
+}
+
+/// `None` before the first commit: a supervisor that dies then has not yet started the program.
 fn supervisor(control: &Control) -> Option<Victim> {
+    if control.commits.load(Relaxed) == 0 {
+        return None;
+    }
     // Once its supervisor is gone the program is the keeper's child, which is no part of the tree.
     Victim::open(tree::stat(control.program_pid.load(Relaxed))?.parent)
 }

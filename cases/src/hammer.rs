@@ -170,6 +170,10 @@ impl Hand {
         let signal = self.plan.signals[self.random.usize(..self.plan.signals.len())];
         let Some(page) = &self.page else { return };
         let control = page.control();
+        // Two deaths at once are another attack.
+        if self.plan.targets.contains(&Target::Anchor) && !spin_until(|| blow::has_anchor(control)) {
+            return;
+        }
         let ends_supervisor = matches!(target, Target::Supervisor | Target::Everything);
         self.swing.reviving.store(ends_supervisor, SeqCst);
         let blow = match target {

@@ -9,7 +9,7 @@ pub const CASES: &[Case] = &[
     Case::new("pipe_echo_static", |_| Ok(Program::new(&[&program("echo-static")])), pipe),
     Case::new("socket_echo", |_| Ok(Program::new(&[&program("echo")])), |_| Drive::Socket(noise(1_000_000))),
     Case::new("cat", |_| Ok(Program::new(&["/bin/cat"])), pipe).needs(&["/bin/cat"]),
-    Case::new("cat_files", |_| Ok(Program::new(&["/bin/cat"])), |_| Drive::Files(noise(30_000_000).bytes))
+    Case::new("cat_files", |_| Ok(Program::new(&["/bin/cat"])), |_| Drive::Files(noise(8_000_000).bytes))
         .needs(&["/bin/cat"]),
 ];
 

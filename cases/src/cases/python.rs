@@ -41,23 +41,36 @@ pub const CASES: &[Case] = &[
     .may_report(&[Degradation::Children]),
 ];
 
+const GROW: &[&str] = &["def grow(n):", "    seen[n] = 'x' * n", "    return total * 3 + len(seen)"];
+/// Runs until somebody presses Ctrl-C.
+const TURN: &[&str] = &[
+    "def turn():",
+    "    try:",
+    "        print('turning')",
+    "        while True: pass",
+    "    except KeyboardInterrupt:",
+    "        print('stopped by', 'hand')",
+];
+
 /// Each line is typed when the answer to the one before, and the prompt, are there.
 fn conversation() -> Script {
     let more = |line: &str| [Step::line(line), Step::answer(line.trim(), "\n...")];
     let mut steps = vec![Step::wait(PROMPT.trim()), Step::line("total, seen = 0, {}"), Step::answer("{}", PROMPT)];
-    steps.extend(
-        ["def grow(n):", "    seen[n] = 'x' * n", "    return total * 3 + len(seen)"].iter().flat_map(|l| more(l)),
-    );
-    steps.extend([Step::line(""), Step::answer("len(seen)\n", PROMPT), Step::look("defined")]);
+    for definition in [GROW, TURN] {
+        steps.extend(definition.iter().flat_map(|line| more(line)));
+        let last = definition.last().expect("a definition has lines").trim();
+        steps.extend([Step::line(""), Step::answer(&format!("{last}\n"), PROMPT)]);
+    }
+    steps.push(Step::look("defined"));
     for i in 0..40 {
         steps.push(Step::line(&format!("total = grow({i}) % 1000003; print('now', {i}, total)")));
         steps.push(Step::answer(&format!("\nnow {i} "), PROMPT));
     }
     steps.extend([
-        Step::line("print('turning'); exec('while True: pass')"),
+        Step::line("turn()"),
         Step::wait("\nturning"),
         Step::key("\x03"),
-        Step::answer("\nKeyboardInterrupt", PROMPT),
+        Step::answer("stopped by hand\n", PROMPT),
         Step::line("1/0"),
         Step::answer("\nZeroDivisionError", PROMPT),
         Step::line("sum(map(len, seen.values())), total"),
