@@ -279,11 +279,9 @@ impl<R: Region> Store<'_, R> {
 
     fn try_put(&mut self, kind: u16, key: u64, first: &[u8], second: &[u8]) -> Result<(), StoreError> {
         let len = u32::try_from(first.len() + second.len()).map_err(|_| StoreError::NoRoom(Area::Objects))?;
-        if !self.objects.has_room(kind, key, len) {
-            return Err(StoreError::NoRoom(Area::Objects));
-        }
+        let place = self.objects.place(kind, key, len).ok_or(StoreError::NoRoom(Area::Objects))?;
         let at = self.append(kind::PUT, kind, len, key, &[first, second])?;
-        self.objects.put(kind, key, at, len);
+        self.objects.put(place, at);
         Ok(())
     }
 }

@@ -5,7 +5,9 @@ use crate::region::{MappedRegion, Region, SyncError};
 use rustix::fs::{fallocate, fdatasync, fstat, ftruncate, FallocateFlags};
 use rustix::mm::{mmap, munmap, MapFlags, ProtFlags};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
+
+const HOLE: FallocateFlags = FallocateFlags::PUNCH_HOLE.union(FallocateFlags::KEEP_SIZE);
 
 /// A file, mapped shared as a whole. Its holes take no room.
 pub struct FileRegion {
@@ -17,7 +19,7 @@ impl FileRegion {
     /// Makes the file `len` bytes long, if it is shorter, and maps it for reading and writing.
     ///
     /// # Errors
-    /// What the kernel says to ftruncate or mmap.
+    /// What the kernel says to ftruncate or mmap; file systems that cannot punch holes are refused.
     pub fn create(file: OwnedFd, len: u64) -> io::Result<FileRegion> {
         if (fstat(&file)?.st_size as u64) < len {
             ftruncate(&file, len)?;
@@ -28,7 +30,7 @@ impl FileRegion {
     /// Maps an existing file for reading and writing.
     ///
     /// # Errors
-    /// What the kernel says to fstat or mmap; an empty file is `InvalidInput`.
+    /// As for [`FileRegion::create`]; an empty file is `InvalidInput`.
     pub fn open(file: OwnedFd) -> io::Result<FileRegion> {
         FileRegion::map(file, ProtFlags::READ | ProtFlags::WRITE)
     }
@@ -38,6 +40,11 @@ impl FileRegion {
         if len == 0 {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "the file is empty, so it is not a store"));
         }
+        // Beyond the end there is nothing to discard: this only asks whether the file system can.
+        fallocate(&file, HOLE, len.next_multiple_of(4096), 4096).map_err(|error| {
+            let text = "the file system cannot punch holes; put the store on tmpfs, ext4, xfs or btrfs";
+            io::Error::new(io::Error::from(error).kind(), text)
+        })?;
         // SAFETY: a new mapping at an address of the kernel's choice; it is unmapped by `drop` only.
         let mapped = unsafe {
             let base =
@@ -83,9 +90,8 @@ impl Region for FileRegion {
 
     fn discard(&mut self, off: u64, len: u64) {
         self.barrier();
-        let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        if fallocate(self.file.as_fd(), hole, off, len).is_err() {
-            // A file system without holes: the bytes must read as zero all the same.
+        if fallocate(&self.file, HOLE, off, len).is_err() {
+            // The bytes must read as zero all the same.
             (0..len / 4096).for_each(|page| self.mapped.write(off + page * 4096, &[0; 4096]));
         }
         self.barrier();

@@ -34,6 +34,15 @@ fn stored_len(len: u32) -> u64 {
     STORED + (len as u64).next_multiple_of(8)
 }
 
+/// Where an object goes.
+pub struct Place {
+    slot: Result<usize, usize>,
+    snapshot_len: u64,
+    kind: u16,
+    key: u64,
+    len: u32,
+}
+
 /// All objects, in the order of kind and key.
 pub struct ObjectIndex<'s> {
     sorted: &'s mut [Object],
@@ -79,38 +88,29 @@ impl<'s> ObjectIndex<'s> {
         self.position(kind, key).ok().map(|at| self.sorted[at])
     }
 
-    /// Whether an object of this kind, key and length can be put.
-    pub fn has_room(&self, kind: u16, key: u64, len: u32) -> bool {
-        let (old, slots) = match self.position(kind, key) {
-            Ok(at) => (stored_len(self.sorted[at].len), 0),
-            Err(_) => (0, 1),
+    /// Where an object of this kind, key and length goes. None if there is no room for it.
+    #[inline]
+    pub fn place(&self, kind: u16, key: u64, len: u32) -> Option<Place> {
+        let (slot, old) = match self.position(kind, key) {
+            Ok(at) => (Ok(at), stored_len(self.sorted[at].len)),
+            Err(at) => (Err(at), 0),
         };
-        self.count + slots <= self.sorted.len() && self.snapshot_len - old + stored_len(len) <= self.limit
+        let snapshot_len = self.snapshot_len - old + stored_len(len);
+        let fits = snapshot_len <= self.limit && (slot.is_ok() || self.count < self.sorted.len());
+        fits.then_some(Place { slot, snapshot_len, kind, key, len })
     }
 
-    /// Notes where an object's new bytes are. False if there is no room.
-    pub fn put(&mut self, kind: u16, key: u64, at: u64, len: u32) -> bool {
-        let object = Object { key, at, len, kind, reserved: 0 };
-        match self.position(kind, key) {
-            Ok(slot) => {
-                let total = self.snapshot_len - stored_len(self.sorted[slot].len) + stored_len(len);
-                if total > self.limit {
-                    return false;
-                }
-                self.snapshot_len = total;
-                self.sorted[slot] = object;
-            }
-            Err(slot) => {
-                if self.count == self.sorted.len() || self.snapshot_len + stored_len(len) > self.limit {
-                    return false;
-                }
-                self.snapshot_len += stored_len(len);
-                self.sorted.copy_within(slot..self.count, slot + 1);
-                self.sorted[slot] = object;
-                self.count += 1;
-            }
+    /// Notes where an object's new bytes are. Nothing was changed since it was placed.
+    #[inline]
+    pub fn put(&mut self, place: Place, at: u64) {
+        let Place { slot, snapshot_len, kind, key, len } = place;
+        if let Err(slot) = slot {
+            self.sorted.copy_within(slot..self.count, slot + 1);
+            self.count += 1;
         }
-        true
+        self.snapshot_len = snapshot_len;
+        let (Ok(slot) | Err(slot)) = slot;
+        self.sorted[slot] = Object { key, at, len, kind, reserved: 0 };
     }
 
     /// Forgets one; there need not be such an object.
@@ -163,9 +163,8 @@ impl<'s> ObjectIndex<'s> {
             if !next {
                 return None;
             }
-            if !self.put(stored.kind, stored.key, at + STORED, stored.len) {
-                return Some(false);
-            }
+            let Some(place) = self.place(stored.kind, stored.key, stored.len) else { return Some(false) };
+            self.put(place, at + STORED);
             at += stored_len(stored.len);
         }
         (at == end).then_some(true)

@@ -97,9 +97,8 @@ impl<R: Region> Store<'_, R> {
             }
             Entry::Drop { start, end } => self.chunks.drop_range(start, end),
             Entry::Put { kind, key, at, len } => {
-                if !self.objects.put(kind, key, at, len) {
-                    return Err(StoreError::NoRoom(Area::Objects));
-                }
+                let place = self.objects.place(kind, key, len).ok_or(StoreError::NoRoom(Area::Objects))?;
+                self.objects.put(place, at);
             }
             Entry::Delete { kind, key } => self.objects.delete(kind, key),
         }

@@ -24,6 +24,12 @@ impl From<Vec<u8>> for VecRegion {
     }
 }
 
+impl From<VecRegion> for Vec<u8> {
+    fn from(region: VecRegion) -> Vec<u8> {
+        region.0
+    }
+}
+
 impl Region for VecRegion {
     fn len(&self) -> u64 {
         self.0.len() as u64

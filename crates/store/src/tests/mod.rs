@@ -5,6 +5,8 @@ mod history;
 mod hostile;
 mod image;
 mod kill;
+#[cfg(feature = "std")]
+mod mapped;
 mod medium;
 mod model;
 pub mod mutant;

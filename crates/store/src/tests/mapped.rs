@@ -1,0 +1,106 @@
+//! Stores in files that are really mapped.
+
+use crate::{FileRegion, MappedRegion, OpenError, Page, Params, Region, Store, CHUNK, PAGE, SCRATCH_LEN};
+use rustix::fs::{fstat, memfd_create, MemfdFlags};
+use rustix::io::dup;
+use std::os::fd::OwnedFd;
+use std::vec::Vec;
+
+const ADDRESS: u64 = 0x7fff_f7c0_0000;
+
+fn memory_file() -> OwnedFd {
+    memfd_create("store", MemfdFlags::CLOEXEC).unwrap()
+}
+
+fn scratch() -> Vec<u8> {
+    std::vec![0; SCRATCH_LEN as usize]
+}
+
+#[test]
+fn a_store_of_256_gib_takes_only_what_it_holds() {
+    let (file, mut memory) = (memory_file(), scratch());
+    let allocated = || fstat(&file).unwrap().st_blocks as u64 * 512;
+    let region = FileRegion::create(dup(&file).unwrap(), 256 << 30).unwrap();
+    let mut store = Store::format(region, &Params::default(), &mut memory).unwrap();
+    assert!(allocated() < 64 << 10, "{} bytes", allocated());
+    store.begin();
+    (0..1000).for_each(|n| store.page(ADDRESS + n * PAGE, &[n as u8; 4096]));
+    store.put(1, 2, b"object");
+    assert_eq!(store.commit(), Ok(1));
+    let held = allocated();
+    assert!((1000 * PAGE..1100 * PAGE).contains(&held), "{held} bytes");
+    drop(store);
+
+    let region = FileRegion::open(dup(&file).unwrap()).unwrap();
+    let (mut store, recovered) = Store::open(region, &mut memory).unwrap();
+    assert_eq!((recovered.seq, recovered.replayed), (1, 1));
+    let mut page: Page = [0; 4096];
+    for n in 0..1000 {
+        assert_eq!(store.read_page(ADDRESS + n * PAGE, &mut page), Ok(true));
+        assert_eq!(page, [n as u8; 4096]);
+    }
+    let mut pieces = 0;
+    store.runs(ADDRESS, ADDRESS + 1000 * PAGE, &mut |_, _, _| pieces += 1);
+    assert_eq!(pieces, 1, "address and frames are contiguous");
+    store.begin();
+    store.drop_range(ADDRESS, ADDRESS + 1000 * PAGE);
+    store.commit().unwrap();
+    store.fold().unwrap();
+    assert!(allocated() < held - 900 * PAGE, "{} of {held} bytes", allocated());
+}
+
+#[test]
+fn a_commit_far_beyond_the_nominal_ring_is_given_back() {
+    let (file, mut memory) = (memory_file(), scratch());
+    let allocated = || fstat(&file).unwrap().st_blocks as u64 * 512;
+    let region = FileRegion::create(dup(&file).unwrap(), 256 << 30).unwrap();
+    let mut store = Store::format(region, &Params::default(), &mut memory).unwrap();
+    for fill in 1..3 {
+        store.begin();
+        (0..4 * CHUNK / PAGE).for_each(|n| store.page(ADDRESS + n * PAGE, &[fill; 4096]));
+        store.commit().unwrap();
+    }
+    assert!(store.wants_fold() && store.stats().ring_used > 8 << 20);
+    assert!(allocated() > 16 << 20);
+    store.fold().unwrap();
+    assert!(!store.wants_fold());
+    assert!(allocated() < 14 << 20, "{} bytes", allocated());
+    assert_eq!((store.stats().chunks, store.stats().live_pages), (4, 2048));
+}
+
+#[test]
+fn two_mappings_of_one_file_see_the_same_store() {
+    let (file, mut first, mut second) = (memory_file(), scratch(), scratch());
+    let writer = FileRegion::create(dup(&file).unwrap(), 1 << 30).unwrap();
+    let mut store = Store::format(writer, &Params { base_seq: 40, ..Params::default() }, &mut first).unwrap();
+    store.begin();
+    store.put(7, 8, b"seen");
+    assert_eq!(store.commit(), Ok(41));
+    let reader = FileRegion::open(dup(&file).unwrap()).unwrap();
+    let (seen, recovered) = Store::peek(reader, &mut second).unwrap();
+    assert_eq!((recovered.seq, seen.object(7, 8, &mut [])), (41, Some(4)));
+    store.begin();
+    assert_eq!(store.commit(), Ok(42), "looking disturbs nobody");
+}
+
+#[test]
+fn a_mapping_keeps_within_its_bounds_and_passes_errors_on() {
+    let mut bytes = std::vec![0u64; 2 * PAGE as usize / 8];
+    // SAFETY: the vector is used through the region only. It need not start at a page, since nothing is discarded in it.
+    let mut region = unsafe { MappedRegion::new(bytes.as_mut_ptr().cast(), 2 * PAGE, |_, _| {}, |_, _| -28) };
+    region.write(PAGE, b"text");
+    let mut read = [0; 4];
+    region.copy(PAGE, 2 * PAGE - 4, 4);
+    region.read(2 * PAGE - 4, &mut read);
+    assert_eq!(&read, b"text");
+    region.publish(8, 7);
+    assert_eq!(region.load(8), 7);
+    assert_eq!(region.sync(0, PAGE), Err(crate::SyncError(28)));
+    let mut memory = scratch();
+    assert!(matches!(Store::open(region, &mut memory), Err(OpenError::Foreign)));
+}
+
+#[test]
+fn an_empty_file_is_no_store() {
+    assert_eq!(FileRegion::open(memory_file()).err().unwrap().kind(), std::io::ErrorKind::InvalidInput);
+}
