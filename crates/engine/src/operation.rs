@@ -8,6 +8,7 @@ use crate::state::Engine;
 use crate::sys::{err, nr, syscall};
 use crate::thread::Thread;
 use outlast_image::context::pending_kind;
+use outlast_image::descriptor::descriptor_kind;
 use outlast_image::event::phase as at;
 use outlast_image::inject::mutant;
 use outlast_image::layout::{session, SESSION_BASE};
@@ -128,6 +129,12 @@ pub fn is_ready(fd: i32, events: u32) -> bool {
     let mut p = fd as u32 as u64 | (events as u64) << 32;
     // SAFETY: poll with time-out 0 reads and writes the eight bytes of `p`.
     unsafe { syscall!(nr::POLL, &raw mut p, 1, 0) != 0 }
+}
+
+/// Does the ring understand "do not wait" for this kind of descriptor? For others (terminals, event counters, watches) it
+/// answers EAGAIN for ever, or as if it had been asked nothing.
+pub fn knows_nowait(kind: u32) -> bool {
+    matches!(kind, descriptor_kind::PIPE | descriptor_kind::SOCKET)
 }
 
 /// Has the program (or somebody who shares the descriptor) set O_NONBLOCK?

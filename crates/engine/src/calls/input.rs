@@ -8,7 +8,7 @@ use super::message::{self, Header, Vectors, CONTROL, CONTROL_LEN, DATA, DATA_LEN
 use crate::calls::descriptors::note_offset;
 use crate::commit::commit;
 use crate::dispatch::{interruptible, visible, Call};
-use crate::operation::{self, is_nonblocking, is_ready, wait_ready, Operation, POLLIN};
+use crate::operation::{self, is_nonblocking, is_ready, knows_nowait, wait_ready, Operation, POLLIN};
 use crate::ring::{op, Entry};
 use crate::state::Engine;
 use crate::sys::{err, nr};
@@ -161,7 +161,7 @@ fn run_read(e: &mut Engine, operation: &mut Operation, fd: i32, len: u64) -> i64
         op_flags: RWF_NOWAIT,
         ..Default::default()
     };
-    let nowait = e.fds.kind(fd) != kind::TERMINAL;
+    let nowait = knows_nowait(e.fds.kind(fd));
     let r = operation.run(e, if nowait { entry } else { Entry { op_flags: 0, ..entry } });
     if r == err::EOPNOTSUPP && nowait {
         return operation.run(e, Entry { op_flags: 0, ..entry });

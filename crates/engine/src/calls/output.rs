@@ -8,7 +8,7 @@ use crate::calls::descriptors::note_offset;
 use crate::commit::commit;
 use crate::control::{control, phase};
 use crate::dispatch::{interruptible, native, visible, Call};
-use crate::operation::{self, is_nonblocking, wait_ready, Operation, POLLOUT};
+use crate::operation::{self, is_nonblocking, knows_nowait, wait_ready, Operation, POLLOUT};
 use crate::ring::{op, Entry};
 use crate::state::Engine;
 use crate::sys::{err, nr, syscall};
@@ -77,7 +77,7 @@ pub fn finish(e: &mut Engine, t: &mut Thread, call: &Call, operation: &mut Opera
 fn send_parts(e: &mut Engine, t: &mut Thread, call: &Call, operation: &mut Operation) -> i64 {
     let fd = call.fd();
     let resumed = operation.was_found() || operation.done > 0;
-    let mut nowait = e.fds.kind(fd) != kind::TERMINAL;
+    let mut nowait = knows_nowait(e.fds.kind(fd));
     loop {
         let (entry, total) = match entry(e, call, operation.done, nowait) {
             Ok(x) => x,

@@ -24,7 +24,7 @@
 //! - Writes to devices that do not splice, reads from any other kind of anonymous descriptor, and a write to an eventfd
 //!   that somebody else reads or writes while the program is dead.
 //! - Pipes in packet mode (O_DIRECT), and pipe and terminal input under a file size limit of less than 4 MiB.
-//! - A small write into the last page of a full pipe, if its reader wakes up within that very call.
+//! - A write to a pipe whose reader was found not to read, if it wakes up within that very call.
 //! - The end of file that a terminal's user typed, if more was typed after it at that moment.
 //! - Errors: one that is reported only once, and arises within the very call, may be lost; a send that meets one that
 //!   was there before may answer EPIPE in its place.
@@ -93,6 +93,7 @@ pub fn predecessor_result(e: &mut Engine, id: u64) -> Option<i64> {
         (None, how::SPLICED) => transfer::moved(),
         (None, how::COLLECTED) => terminal::collected(e),
         (None, how::STAGED) => terminal::sent(e),
+        (None, how::COUNTED) => pipe::filled(),
         (None, how::MESSAGE) => socket::length(),
         (None, how::SIZED) => socket::sized(),
         (None, how::SOCKET_ERROR) => socket::taken_error(),

@@ -30,8 +30,10 @@ pub mod how {
     pub const DESCRIPTOR: u64 = 8;
     /// A counter stood at the first of `words` before, and the call adds the second.
     pub const COUNTER: u64 = 9;
+    /// The program's own pipe held `start` bytes before.
+    pub const COUNTED: u64 = 10;
     /// `words` holds what was to be seen before; a second look tells.
-    pub const WITNESS: u64 = 10;
+    pub const WITNESS: u64 = 11;
 }
 
 /// Stands in [`Note::returned`] while the call has not returned.
@@ -52,8 +54,6 @@ pub struct Note {
     /// Written by the kernel.
     pub offset: AtomicU64,
     pub staged: AtomicU64,
-    /// Bytes in the program's pipe before an attempt to fill its last page, plus one; 0: none was made.
-    pub merging: AtomicU64,
     pub words: [AtomicU64; WORDS],
 }
 
@@ -72,7 +72,6 @@ impl Note {
         self.how.store(how, Relaxed);
         self.returned.store(RUNNING, Relaxed);
         self.fd.store(fd as i64, Relaxed);
-        self.merging.store(0, Relaxed);
     }
 
     /// From here on the note tells of call `id`: the last thing before it.

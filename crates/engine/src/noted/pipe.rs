@@ -1,23 +1,28 @@
 //! Pipes. Input goes by splice straight into the session, and the kernel counts it there; output goes by splice from the
 //! transfer pipe, and what is left there counts it.
 //!
-//! A pipe holds sixteen pieces, not bytes, and every splice adds a piece: with a reader that does not read, small writes
-//! would stop earlier than the program may expect of a pipe. Then bytes are put into the last page by an ordinary
-//! write; the number of bytes in the pipe tells whether that happened, unless the reader wakes up in that very call.
+//! A pipe holds sixteen pieces, whatever their size, and every splice adds a piece: with a reader that does not read,
+//! small writes would stop long before the 64 KiB that a program may expect. To such a pipe they go as ordinary
+//! writes, which fill its last page; how many bytes are in the pipe tells whether that happened, unless the reader
+//! wakes up in that very call.
 
 use super::note::{how, note};
 use super::{plain, transfer};
 use crate::dispatch::{issue, Call};
 use crate::operation::{is_nonblocking, poll_word, POLLOUT};
-use crate::ring::Entry;
-use crate::state::{Engine, OwnFd};
+use crate::ring::{op, Entry};
+use crate::state::Engine;
 use crate::sys::{err, nr, syscall};
 use core::sync::atomic::Ordering::Relaxed;
 
 const O_DIRECT: i64 = 0o40000;
-const RWF_NOWAIT: u64 = 8;
-const PAGE: usize = 4096;
-/// How long a reader may keep a small write waiting before it counts as one that does not read; milliseconds.
+const O_WRONLY_NONBLOCK_CLOEXEC: u64 = 0o2004001;
+const F_SETPIPE_SZ: u64 = 1031;
+const F_GETPIPE_SZ: u64 = 1032;
+/// Bytes that a pipe holds unless somebody has asked for another size.
+const DEFAULT_ROOM: u64 = 64 << 10;
+/// How long a reader may leave a pipe without a place for another piece before it counts as one that does not read;
+/// milliseconds.
 const PATIENCE: u64 = 2;
 
 /// Packets keep their bounds in reads and writes only.
@@ -42,6 +47,12 @@ pub fn write(e: &mut Engine, id: u64, entry: &Entry) -> i64 {
     if is_packets(fd) {
         return plain(id, entry);
     }
+    if is_stalled(e, fd) {
+        let r = fill(e, id, entry);
+        if r != err::EAGAIN {
+            return r;
+        }
+    }
     note().begin(how::STAGED, fd);
     let staged = transfer::stage(e, entry);
     if staged <= 0 {
@@ -50,60 +61,95 @@ pub fn write(e: &mut Engine, id: u64, entry: &Entry) -> i64 {
     note().staged.store(staged as u64, Relaxed);
     note().arm(id);
     let mut moved = 0;
-    loop {
-        let r = transfer::send(e, fd, (staged - moved) as u64);
-        match r {
-            1.. => moved += r,
-            err::EAGAIN => {
-                let r = make_room(e, fd, moved, staged);
-                if r != 0 {
-                    return if moved > 0 { moved } else { r };
-                }
-            }
-            _ => return if moved > 0 { moved } else { r },
+    while moved < staged {
+        let r = match transfer::send(e, fd, (staged - moved) as u64) {
+            err::EAGAIN => match await_place(fd, if moved > 0 { u64::MAX } else { PATIENCE }) {
+                err::EAGAIN if moved == 0 => return fill(e, id, entry),
+                r => r,
+            },
+            r => r,
+        };
+        if r < 0 {
+            return if moved > 0 { moved } else { r };
         }
-        if moved == staged {
-            transfer::sent_all(e);
-            return moved;
-        }
+        moved += r;
     }
-}
-
-/// The pipe has no place for another piece. 0: now it has; positive: what is left was put into the last page.
-fn make_room(e: &mut Engine, fd: i32, moved: i64, staged: i64) -> i64 {
-    let blocks = !is_nonblocking(fd);
-    let small = moved == 0 && (staged as usize) < PAGE;
-    let (stalled, bytes) = e.transfer.stalled;
-    let known = stalled == fd && transfer::readable(fd).is_some_and(|n| n >= bytes);
-    if blocks && !(small && known) {
-        let patience = if small { PATIENCE } else { u64::MAX };
-        let r = issue(&Call { nr: nr::POLL, args: [poll_word(fd, POLLOUT), 1, patience, 0, 0, 0] });
-        if r != 0 {
-            return r.min(0);
-        }
-    }
-    if small {
-        return merge(e, fd, staged as usize);
-    }
-    err::EAGAIN
-}
-
-/// Takes the bytes back from the transfer pipe and puts them into the last page of the program's pipe, if it has room.
-fn merge(e: &mut Engine, fd: i32, len: usize) -> i64 {
-    let Some(before) = transfer::readable(fd) else { return err::EAGAIN };
-    note().merging.store(before + 1, Relaxed);
-    let mut buf = [0u8; PAGE];
-    // SAFETY: both calls use the buffer, which is longer than `len`.
-    let r = unsafe {
-        syscall!(nr::READ, e.own_fd(OwnFd::TransferRead), buf.as_mut_ptr(), len);
-        let vector = [buf.as_ptr() as u64, len as u64];
-        syscall!(nr::PWRITEV2, fd, vector.as_ptr(), 1, !0u64, !0u64, RWF_NOWAIT)
-    };
     transfer::sent_all(e);
-    e.transfer.stalled = (fd, before + r.max(0) as u64);
-    // Kernels before 6.4 cannot write to a pipe without waiting.
-    if r == err::EOPNOTSUPP {
+    moved
+}
+
+/// Waits until the pipe has a place for another piece, if the program may wait. 0: it has.
+fn await_place(fd: i32, patience_ms: u64) -> i64 {
+    if is_nonblocking(fd) {
         return err::EAGAIN;
     }
-    r
+    match issue(&Call { nr: nr::POLL, args: [poll_word(fd, POLLOUT), 1, patience_ms, 0, 0, 0] }) {
+        0 => err::EAGAIN,
+        r => r.min(0),
+    }
+}
+
+/// Has the reader taken nothing since it was found not to read?
+fn is_stalled(e: &mut Engine, fd: i32) -> bool {
+    let (pipe, bytes) = e.transfer.stalled;
+    let still = pipe == fd && transfer::readable(fd).is_some_and(|n| n >= bytes);
+    if pipe == fd && !still {
+        e.transfer.stalled = (-1, 0);
+    }
+    still
+}
+
+/// Writes to a pipe whose reader does not read, as far as a pipe of the default size would take it.
+fn fill(e: &mut Engine, id: u64, entry: &Entry) -> i64 {
+    let fd = entry.fd;
+    loop {
+        let Some(before) = transfer::readable(fd) else { return err::EAGAIN };
+        note().begin(how::COUNTED, fd);
+        note().start.store(before, Relaxed);
+        note().arm(id);
+        let r = write_now(entry);
+        e.transfer.stalled = (fd, before + r.max(0) as u64);
+        if r != err::EAGAIN || before + entry.len as u64 > DEFAULT_ROOM || entry.opcode == op::WRITEV || !grow(fd) {
+            return r;
+        }
+    }
+}
+
+/// The write of `entry`, without waiting. The pipe is opened once more for that if the program's descriptor waits: to
+/// change its flags would change them for others too.
+fn write_now(entry: &Entry) -> i64 {
+    let number = if entry.opcode == op::WRITEV { nr::WRITEV } else { nr::WRITE };
+    // SAFETY: the kernel checks the program's pointers.
+    let write = |fd: i32| unsafe { syscall!(number, fd, entry.addr, entry.len) };
+    if is_nonblocking(entry.fd) {
+        return write(entry.fd);
+    }
+    let mut path = [0u8; 40];
+    crate::text::join(&mut path, &[b"/proc/self/fd/"], Some(entry.fd as u32 as u64));
+    // SAFETY: opens and closes a descriptor of this call's own.
+    unsafe {
+        let fd = syscall!(nr::OPENAT, -100i64, path.as_ptr(), O_WRONLY_NONBLOCK_CLOEXEC, 0);
+        if err::is(fd) {
+            return err::EAGAIN;
+        }
+        let r = write(fd as i32);
+        syscall!(nr::CLOSE, fd);
+        r
+    }
+}
+
+/// More places, so that what is in them comes to as many bytes as the program may expect.
+fn grow(fd: i32) -> bool {
+    // SAFETY: changes nothing that the program reads but the size.
+    unsafe {
+        let size = syscall!(nr::FCNTL, fd, F_GETPIPE_SZ);
+        size > 0 && syscall!(nr::FCNTL, fd, F_SETPIPE_SZ, size * 2) > 0
+    }
+}
+
+/// Bytes that a dead predecessor filled in.
+pub fn filled() -> Option<i64> {
+    let now = transfer::readable(note().fd.load(Relaxed) as i32)?;
+    let grown = now.saturating_sub(note().start.load(Relaxed)).min(i32::MAX as u64);
+    (grown > 0).then_some(grown as i64)
 }

@@ -64,14 +64,7 @@ pub fn write(e: &mut Engine, id: u64, entry: &Entry) -> i64 {
 
 /// How much of what was staged a dead predecessor sent; `None`: nothing, or the transfer pipe died with the anchor.
 pub fn sent(e: &Engine) -> Option<i64> {
-    let n = note();
-    let (staged, merging) = (n.staged.load(Relaxed), n.merging.load(Relaxed));
-    let moved = if merging == 0 {
-        staged.saturating_sub(transfer::readable(e.own_fd(OwnFd::TransferRead))?)
-    } else if transfer::readable(n.fd.load(Relaxed) as i32)? > merging - 1 {
-        staged
-    } else {
-        0
-    };
+    let left = transfer::readable(e.own_fd(OwnFd::TransferRead))?;
+    let moved = note().staged.load(Relaxed).saturating_sub(left);
     (moved > 0).then_some(moved.min(i32::MAX as u64) as i64)
 }
