@@ -53,7 +53,7 @@ fn ps_of_nothing_is_an_empty_array() {
 #[test]
 fn commit_commits() {
     let home = Home::new();
-    let mut run = home.outlast(["run", "--name", "manual", "--commit", "manual", "--", "sh", "-c", WAITS]);
+    let mut run = home.outlast(["run", "--name", "manual", "--", "sh", "-c", WAITS]);
     let child = run.spawn().unwrap();
     let before = home.await_protected("manual");
     let output = home.outlast(["commit", "manual"]).output().unwrap();
