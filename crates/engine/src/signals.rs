@@ -319,12 +319,16 @@ fn note_taken(info: &[u64; 16]) {
     // SAFETY: called outside the store's own code: the program was in its own code, or at the gate's exit.
     let e = unsafe { engine() };
     let sig = info[0] as i32;
-    if sig == timers::SIGALRM {
+    let repeats_itself = is_own(e, info) || is_timer(info);
+    if is_timer(info) {
         timers::delivered(e);
     }
     if sig < 64 && e.kernel.self_pending[sig as usize] != 0 && is_own(e, info) {
         e.kernel.self_pending[sig as usize] -= 1;
         e.kernel_dirty = true;
+    }
+    if repeats_itself {
+        return;
     }
     if let Some(s) = &mut e.store {
         let _ = s.journal_append(journal::SIGNAL, bytemuck::bytes_of(info));

@@ -34,7 +34,7 @@ pub fn set(e: &mut Engine, call: &Call) -> i64 {
 
 /// A timer without interval is over when its signal was delivered.
 pub fn delivered(e: &mut Engine) {
-    if e.kernel.itimer[0] == 0 && e.kernel.itimer[1] != 0 && e.kernel.itimer[1] <= now_ns() {
+    if e.kernel.itimer[0] == 0 && e.kernel.itimer[1] != 0 {
         e.kernel.itimer = [0, 0];
         e.kernel_dirty = true;
     }
