@@ -10,6 +10,7 @@ const CASES: &[(Attack, &str, &str)] = &[
     (Attack::Kill, "identity_limits", "the engine's descriptors lie above a limit that the program lowered"),
     (Attack::Kill, "bash_interactive", "the last screen of a shell that ends on a terminal may be missing"),
     (Attack::Kill, "wrapped_counter", "a program killed within execve may go on unprotected"),
+    (Attack::Kill, "game_resized", "a SIGWINCH that comes while the program is dead is lost"),
     (Attack::Kill, "python_path", "a program killed within execve may go on unprotected"),
     (Attack::Anchor, "descriptors", "an offset moved just before the anchor's death may come back wrong"),
 ];
