@@ -53,7 +53,7 @@ impl Cli {
             let line = |p: Promise| format!("{}: {}, ≤ {} {}\n", p.id, p.what, p.limit, p.unit.symbol());
             return say(&promises.map(line).collect::<String>()).map(|()| ExitCode::SUCCESS);
         }
-        let machine = Machine::this();
+        let machine = Machine::prepare();
         let workshop = Workshop::open(&self.outlast()?)?;
         let mut reports = rounds::run(wanted, self.rounds, &workshop);
         reports.retain(|report| self.wants(&report.promise.id));

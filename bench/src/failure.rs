@@ -3,6 +3,7 @@
 use displaydoc::Display;
 use std::io;
 use std::path::PathBuf;
+use std::process::ExitStatus;
 use thiserror::Error;
 
 /// Displayed as one line: it is the reason printed in place of a figure.
@@ -15,7 +16,7 @@ pub enum Failure {
     /// {0} did not end within {1} s
     TooLong(String, u64),
     /// {0} ended with {1}{2}
-    Ended(String, String, String),
+    Ended(String, ExitStatus, String),
     /// {0} told nothing sensible: {1:?}
     Unreadable(String, String),
     /// not possible here: {0}

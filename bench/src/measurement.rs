@@ -63,7 +63,7 @@ impl Collected {
     /// Under what circumstances the protected runs ran.
     pub fn conditions(&mut self, conditions: &Conditions) {
         // Counts differ a little from run to run; the first run's stand for all.
-        if !self.notes.iter().any(|note| note.contains("of slow calls trapped")) {
+        if conditions.commits > 0 && !self.notes.iter().any(|note| note.contains("of slow calls trapped")) {
             self.notes.insert(0, conditions.to_string());
         }
     }
