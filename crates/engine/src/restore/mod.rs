@@ -76,7 +76,6 @@ unsafe fn run(rung: Rung) -> ! {
         reopen::all(e);
     }
     memory::restore(e);
-    crate::rewrite::recover(e);
     c.t_mapped.store(now_ns(), Release);
     e.hot.clear();
     if rung != Rung::InPlace {
@@ -91,6 +90,8 @@ unsafe fn run(rung: Rung) -> ! {
     memory::arm(e);
     restore_thread(e, t, &context);
     signals::install_all();
+    // Looks at memory that may not be there, which takes the handlers.
+    crate::rewrite::recover(e);
     if rung != Rung::InPlace {
         restore_group(e);
     }
