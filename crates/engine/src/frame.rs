@@ -165,6 +165,7 @@ pub fn reset_vector(x: &mut [u8]) {
 pub fn take(t: &mut Thread, frame: u64) -> Option<u64> {
     let uc: Ucontext = user::read(frame)?;
     let eflags = (uc.regs.eflags & 0x24_0dd5) | 0x202;
+    t.whole = 1;
     t.regs = Registers { eflags, rip: crate::rewrite::to_stub(uc.regs.rip), ..uc.regs };
     let stack_flags = uc.stack[1] & !SS_ONSTACK;
     t.altstack =

@@ -410,6 +410,7 @@ unsafe fn deliver(t: &mut Thread) {
         Some(new) => {
             t.regs = new;
             frame::reset_vector(&mut t.xsave.0);
+            t.whole = 1;
             enter_handler(t, sig, &action);
         }
         None => crate::failure::fatal_at_gate(SIGSEGV, &info, t),

@@ -53,6 +53,9 @@ pub struct Thread {
     pub tid: u32,
     /// 1: the present call came back with EINTR because of `siginfo`.
     pub interrupted: u32,
+    /// Not 0: the gate leaves with flags and all of the vector state from here. Else the flags are of no concern, and of the
+    /// vector state only what the engine itself uses has changed since the program came in.
+    pub whole: u32,
     pub pending_call: PendingCall,
     /// The deferred signal.
     pub siginfo: [u64; 16],
