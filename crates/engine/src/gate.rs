@@ -193,7 +193,7 @@ global_asm!(
     call = const offset_of!(Thread, call),
     stack_top = const offset_of!(Thread, stack_top),
     xsave_mask = const offset_of!(Thread, xsave_mask),
-    xsave = const offset_of!(Thread, xsave),
+    xsave = const offset_of!(Thread, page.xsave),
     r8 = const offset_of!(Thread, regs.r8),
     r9 = const offset_of!(Thread, regs.r9),
     r10 = const offset_of!(Thread, regs.r10),

@@ -69,7 +69,7 @@ global_asm!(
     "xor %eax, %eax",
     "jmp *%rcx",
     xsave_mask = const offset_of!(Thread, xsave_mask),
-    xsave = const offset_of!(Thread, xsave),
+    xsave = const offset_of!(Thread, page.xsave),
     spawn_stack = const offset_of!(Thread, spawn_stack),
     r8 = const offset_of!(Thread, regs.r8),
     r9 = const offset_of!(Thread, regs.r9),
