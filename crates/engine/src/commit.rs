@@ -2,6 +2,7 @@
 
 use crate::control::{control, phase};
 use crate::regions;
+use crate::scratch;
 use crate::state::{engine, object, Engine};
 use crate::store_room;
 use crate::sys::tsc;
@@ -10,7 +11,7 @@ use crate::tracker::Track;
 use core::sync::atomic::Ordering::*;
 use outlast_image::context::{PendingCall, ThreadContext};
 use outlast_image::event::phase as at;
-use outlast_image::layout::{ENGINE_BASE, ENGINE_END, USER_END};
+use outlast_image::layout::{CONTEXT_PAGE, ENGINE_BASE, ENGINE_END, USER_END};
 
 /// Largest piece of the encoded regions in one object.
 const REGIONS_PIECE: usize = 32 << 10;
@@ -62,8 +63,9 @@ pub fn commit(e: &mut Engine, pending: PendingCall) -> u64 {
         store.put(object::DESCRIPTORS, 0, e.fds.bitmap());
         e.fds.dirty = false;
     }
-    let context = context_of(t, pending);
-    store.put2(object::THREAD, 0, bytemuck::bytes_of(&context), &t.xsave.0[..context.xsave_len as usize]);
+    t.page.context = context_of(t, pending);
+    // SAFETY: the page is the thread's own and readable, the shadow the engine's own.
+    unsafe { store.diff(CONTEXT_PAGE, (&raw const t.page).cast(), scratch::context_shadow()) };
     let published = if store_room::is_used_up() { None } else { store.commit().ok() };
     let Some(seq) = published else {
         store_room::suspend();
@@ -71,7 +73,7 @@ pub fn commit(e: &mut Engine, pending: PendingCall) -> u64 {
     };
     let fold = store.wants_fold();
     let c = control();
-    c.commits.fetch_add(1, Relaxed);
+    c.commits.store(c.commits.load(Relaxed) + 1, Relaxed);
     c.last_seq.store(seq, Relaxed);
     c.last_commit_tsc.store(tsc(), Relaxed);
     c.dirty_pages.store(pages as u64, Relaxed);
@@ -99,7 +101,7 @@ fn context_of(t: &Thread, pending: PendingCall) -> ThreadContext {
         robust_list: t.robust_list,
         rseq: t.rseq,
         tid: t.tid,
-        xsave_len: t.xsave.used_len() as u32,
+        xsave_len: t.page.xsave.used_len() as u32,
         pending,
     }
 }

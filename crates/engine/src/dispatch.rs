@@ -20,6 +20,9 @@ pub static CLASS: [AtomicU8; 512] = {
         table[i] = AtomicU8::new(outlast_calls::CLASS[i]);
         i += 1;
     }
+    // What can be read at an offset is not consumed, whatever it is.
+    table[nr::PREAD64 as usize] = AtomicU8::new(Class::Pure as u8);
+    table[nr::PREADV as usize] = AtomicU8::new(Class::Pure as u8);
     table
 };
 

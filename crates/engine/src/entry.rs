@@ -67,7 +67,7 @@ unsafe extern "C" fn start() -> ! {
     t.regs = e.args.regs;
     t.regs.eflags |= 0x202;
     t.gs_base = e.args.gs_base;
-    frame::reset_vector(&mut t.xsave.0);
+    frame::reset_vector(&mut t.page.xsave.0);
     t.altstack = [0, frame::SS_DISABLE, 0];
     t.tid = syscall!(nr::GETTID) as u32;
     syscall!(nr::RT_SIGPROCMASK, 0, 0, &raw mut t.mask, 8);

@@ -91,7 +91,7 @@ pub fn build(t: &mut Thread, regs: &Registers, vector: Vector, mask: u64, signal
     match vector {
         Vector::Saved => {
             let features = t.xsave_mask;
-            if !user::write_bytes(fpstate, &t.xsave.0) {
+            if !user::write_bytes(fpstate, &t.page.xsave.0) {
                 return None;
             }
             let sw: [u32; 5] =
@@ -165,24 +165,25 @@ pub fn reset_vector(x: &mut [u8]) {
 pub fn take(t: &mut Thread, frame: u64) -> Option<u64> {
     let uc: Ucontext = user::read(frame)?;
     let eflags = (uc.regs.eflags & 0x24_0dd5) | 0x202;
+    t.whole = 1;
     t.regs = Registers { eflags, rip: crate::rewrite::to_stub(uc.regs.rip), ..uc.regs };
     let stack_flags = uc.stack[1] & !SS_ONSTACK;
     t.altstack =
         if stack_flags & SS_DISABLE != 0 { [0, SS_DISABLE, 0] } else { [uc.stack[0], stack_flags, uc.stack[2]] };
-    reset_vector(&mut t.xsave.0);
+    reset_vector(&mut t.page.xsave.0);
     if uc.fpstate != 0 {
         let len = kernel_vector_len(uc.fpstate);
         let len = if len == 512 { 512 } else { (len - 4).min(XSAVE_LEN) };
-        if !user::read_bytes(uc.fpstate, &mut t.xsave.0[..len]) {
+        if !user::read_bytes(uc.fpstate, &mut t.page.xsave.0[..len]) {
             return None;
         }
-        let mut bv = if len == 512 { 3 } else { u64::from_le_bytes(t.xsave.0[512..520].try_into().ok()?) };
+        let mut bv = if len == 512 { 3 } else { u64::from_le_bytes(t.page.xsave.0[512..520].try_into().ok()?) };
         bv &= t.xsave_mask;
-        t.xsave.0[512..520].copy_from_slice(&bv.to_le_bytes());
+        t.page.xsave.0[512..520].copy_from_slice(&bv.to_le_bytes());
         // The compacted format and the reserved part of the header would fault.
-        t.xsave.0[520..576].fill(0);
-        let mxcsr = u32::from_le_bytes(t.xsave.0[24..28].try_into().ok()?) & 0xffff;
-        t.xsave.0[24..28].copy_from_slice(&mxcsr.to_le_bytes());
+        t.page.xsave.0[520..576].fill(0);
+        let mxcsr = u32::from_le_bytes(t.page.xsave.0[24..28].try_into().ok()?) & 0xffff;
+        t.page.xsave.0[24..28].copy_from_slice(&mxcsr.to_le_bytes());
     }
     Some(uc.sigmask)
 }

@@ -36,6 +36,7 @@ global_asm!(
     "mov %rax, %gs:{rax}",
     "mov %rcx, %gs:{rcx}",
     "movq $0x202, %gs:{eflags}",
+    "movl $0, %gs:{whole}",
     "mov %gs:{stack_top}, %rsp",
     "cld",
     "mov %gs:{xsave_mask}, %eax",
@@ -101,11 +102,31 @@ global_asm!(
     "cmpl $0, %gs:{pending}",
     "jne 5f",
     "gate_exit:",
-    "mov %gs:{xsave_mask}, %eax",
-    "mov %gs:{xsave_mask}+4, %edx",
-    "xrstor64 %gs:{xsave}",
-    "pushq %gs:{eflags}",
-    "popfq",
+    "cmpl $0, %gs:{whole}",
+    "jne 6f",
+    // What the engine has used of the vector registers: the low halves of the first sixteen, and (comparing pages)
+    // the upper halves, which it leaves clear. XRSTOR of just these only if the upper halves were in use.
+    "mov %gs:{xsave}+512, %eax",
+    "and $0x46, %eax",
+    "cmp $2, %eax",
+    "jne 7f",
+    "movaps %gs:{xsave}+160, %xmm0",
+    "movaps %gs:{xsave}+176, %xmm1",
+    "movaps %gs:{xsave}+192, %xmm2",
+    "movaps %gs:{xsave}+208, %xmm3",
+    "movaps %gs:{xsave}+224, %xmm4",
+    "movaps %gs:{xsave}+240, %xmm5",
+    "movaps %gs:{xsave}+256, %xmm6",
+    "movaps %gs:{xsave}+272, %xmm7",
+    "movaps %gs:{xsave}+288, %xmm8",
+    "movaps %gs:{xsave}+304, %xmm9",
+    "movaps %gs:{xsave}+320, %xmm10",
+    "movaps %gs:{xsave}+336, %xmm11",
+    "movaps %gs:{xsave}+352, %xmm12",
+    "movaps %gs:{xsave}+368, %xmm13",
+    "movaps %gs:{xsave}+384, %xmm14",
+    "movaps %gs:{xsave}+400, %xmm15",
+    "8:",
     "mov %gs:{r8}, %r8",
     "mov %gs:{r9}, %r9",
     "mov %gs:{r10}, %r10",
@@ -123,6 +144,19 @@ global_asm!(
     "mov %gs:{rcx}, %rcx",
     "mov %gs:{rsp}, %rsp",
     "jmpq *%gs:{rip}",
+    "7:",
+    "mov $0x46, %eax",
+    "xor %edx, %edx",
+    "xrstor64 %gs:{xsave}",
+    "jmp 8b",
+    // Another context than the one that came in: a handler's, one that a handler returns to, a restored one.
+    "6:",
+    "mov %gs:{xsave_mask}, %eax",
+    "mov %gs:{xsave_mask}+4, %edx",
+    "xrstor64 %gs:{xsave}",
+    "pushq %gs:{eflags}",
+    "popfq",
+    "jmp 8b",
     "exit_window_end:",
     "5:",
     "mov %gs:{stack_top}, %rsp",
@@ -154,11 +188,12 @@ global_asm!(
     by_trap = const offset_of!(Thread, by_trap),
     native = const offset_of!(Thread, native),
     pending = const offset_of!(Thread, pending),
+    whole = const offset_of!(Thread, whole),
     interrupted = const offset_of!(Thread, interrupted),
     call = const offset_of!(Thread, call),
     stack_top = const offset_of!(Thread, stack_top),
     xsave_mask = const offset_of!(Thread, xsave_mask),
-    xsave = const offset_of!(Thread, xsave),
+    xsave = const offset_of!(Thread, page.xsave),
     r8 = const offset_of!(Thread, regs.r8),
     r9 = const offset_of!(Thread, regs.r9),
     r10 = const offset_of!(Thread, regs.r10),
@@ -199,6 +234,8 @@ pub fn address() -> u64 {
 /// The control block is installed and filled.
 pub unsafe fn leave() -> ! {
     crate::control::phase(outlast_image::event::phase::PROGRAM);
-    let top = crate::thread::current().stack_top;
+    let t = crate::thread::current();
+    t.whole = 1;
+    let top = t.stack_top;
     core::arch::asm!("mov rsp, {}", "jmp {}", in(reg) top, in(reg) gate_leave as *const () as u64, options(noreturn));
 }

@@ -14,7 +14,18 @@ const ENTRIES: u32 = 8;
 const COMPLETIONS: u32 = 32;
 const SETUP_CQSIZE: u32 = 1 << 3;
 const SETUP_NO_MMAP: u32 = 1 << 14;
+const SETUP_SINGLE_ISSUER: u32 = 1 << 12;
+const SETUP_DEFER_TASKRUN: u32 = 1 << 13;
+const SETUP_NO_SQARRAY: u32 = 1 << 16;
+/// What makes a ring cheaper where the kernel has it (6.6): one task submits, completes what did not complete at once when it
+/// asks for it, and entries are taken in the order of their slots.
+const CHEAPER: u32 = SETUP_SINGLE_ISSUER | SETUP_DEFER_TASKRUN | SETUP_NO_SQARRAY;
 const ENTER_GETEVENTS: u64 = 1;
+const ENTER_REGISTERED_RING: u64 = 1 << 4;
+const REGISTER_RING_FDS: u64 = 20;
+const UNREGISTER_RING_FDS: u64 = 21;
+/// Which of the task's places for registered rings is the engine's: the last, since programs take the first free one.
+const REGISTERED: u32 = 15;
 
 const PROGRESS: u64 = SESSION_BASE + session::PENDING;
 const SAVED_LAYOUT: u64 = PROGRESS + 1024;
@@ -97,6 +108,10 @@ struct Layout {
 /// The ring of this process; descriptor 0 stands for none.
 pub struct Ring {
     pub fd: i32,
+    /// What `io_uring_enter` knows the ring by, and the flag that says so.
+    enter: (u64, u64),
+    /// Slots are named in an array.
+    has_array: bool,
     layout: Layout,
     sq_mask: u32,
     cq_mask: u32,
@@ -122,6 +137,8 @@ impl Ring {
     pub const fn none() -> Ring {
         Ring {
             fd: 0,
+            enter: (0, 0),
+            has_array: true,
             layout: Layout {
                 place: 0,
                 sq_head: 0,
@@ -141,10 +158,14 @@ impl Ring {
 
     /// Sets up a ring in the session's memory, its descriptor moved to `fd`.
     pub fn set_up(fd: i32) -> Result<Ring, i64> {
+        Self::with_flags(fd, CHEAPER).or_else(|_| Self::with_flags(fd, 0))
+    }
+
+    fn with_flags(fd: i32, flags: u32) -> Result<Ring, i64> {
         // SAFETY: the saved layout lies in the session.
         let n = unsafe { read_volatile(SAVED_LAYOUT as *const Layout) }.place.wrapping_add(1) % session::RING_PLACES;
         let mut p = Params {
-            flags: SETUP_CQSIZE | SETUP_NO_MMAP,
+            flags: SETUP_CQSIZE | SETUP_NO_MMAP | flags,
             cq_entries: COMPLETIONS,
             sq_addr: place(n) + session::RING_PLACE_LEN / 2,
             cq_addr: place(n),
@@ -179,7 +200,14 @@ impl Ring {
         // SAFETY: both lie in the session.
         unsafe {
             write_volatile(SAVED_LAYOUT as *mut Layout, layout);
-            Ok(Ring { fd, layout, sq_mask: *layout.word(layout.sq_mask), cq_mask: *layout.word(layout.cq_mask) })
+            Ok(Ring {
+                fd,
+                enter: register(fd),
+                has_array: flags & SETUP_NO_SQARRAY == 0,
+                layout,
+                sq_mask: *layout.word(layout.sq_mask),
+                cq_mask: *layout.word(layout.cq_mask),
+            })
         }
     }
 
@@ -197,7 +225,8 @@ impl Ring {
             // The completion of the last operation stays readable until the next one begins.
             write_volatile(l.word(l.cq_head), read_volatile(l.word(l.cq_tail)));
             self.submit(entry);
-            let mut r = syscall!(nr::IO_URING_ENTER, self.fd, 1, 1, ENTER_GETEVENTS, 0, 0);
+            // Most complete at once; waiting for them would cost the kernel another look.
+            let mut r = self.enter(1, 0, 0);
             loop {
                 fence(Acquire);
                 if let Some(res) = self.completion(entry.user_data) {
@@ -209,9 +238,15 @@ impl Ring {
                 if crate::thread::current().pending != 0 {
                     return self.cancel(entry.user_data);
                 }
-                r = syscall!(nr::IO_URING_ENTER, self.fd, 0, 1, ENTER_GETEVENTS, 0, 0);
+                r = self.enter(0, 1, ENTER_GETEVENTS);
             }
         }
+    }
+
+    #[inline(always)]
+    unsafe fn enter(&self, submit: u32, complete: u32, flags: u64) -> i64 {
+        let (ring, known) = self.enter;
+        syscall!(nr::IO_URING_ENTER, ring, submit, complete, flags | known, 0, 0)
     }
 
     unsafe fn submit(&mut self, entry: &Entry) {
@@ -219,7 +254,9 @@ impl Ring {
         let tail = read_volatile(l.word(l.sq_tail));
         let slot = tail & self.sq_mask;
         write_volatile(l.entries().add(slot as usize), *entry);
-        write_volatile(l.word(l.sq_array).add(slot as usize), slot);
+        if self.has_array {
+            write_volatile(l.word(l.sq_array).add(slot as usize), slot);
+        }
         fence(Release);
         write_volatile(l.word(l.sq_tail), tail.wrapping_add(1));
     }
@@ -228,7 +265,7 @@ impl Ring {
         let cancel =
             Entry { opcode: op::ASYNC_CANCEL, fd: -1, addr: user_data, user_data: u64::MAX, ..Default::default() };
         self.submit(&cancel);
-        let mut r = syscall!(nr::IO_URING_ENTER, self.fd, 1, 1, ENTER_GETEVENTS, 0, 0);
+        let mut r = self.enter(1, 1, ENTER_GETEVENTS);
         loop {
             fence(Acquire);
             if let Some(res) = self.completion(user_data) {
@@ -237,12 +274,24 @@ impl Ring {
             if err::is(r) && r != err::EINTR {
                 return r;
             }
-            r = syscall!(nr::IO_URING_ENTER, self.fd, 0, 2, ENTER_GETEVENTS, 0, 0);
+            r = self.enter(0, 2, ENTER_GETEVENTS);
         }
     }
 
     unsafe fn completion(&self, user_data: u64) -> Option<i64> {
         find(&self.layout, self.cq_mask, user_data)
+    }
+}
+
+/// Registers the ring with the task, which saves a look-up in the descriptor table at each call. What the place holds from
+/// before a rollback is let go.
+unsafe fn register(fd: i32) -> (u64, u64) {
+    let update = [REGISTERED as u64, fd as u64];
+    syscall!(nr::IO_URING_REGISTER, fd, UNREGISTER_RING_FDS, update.as_ptr(), 1);
+    if syscall!(nr::IO_URING_REGISTER, fd, REGISTER_RING_FDS, update.as_ptr(), 1) == 1 {
+        (REGISTERED as u64, ENTER_REGISTERED_RING)
+    } else {
+        (fd as u64, 0)
     }
 }
 

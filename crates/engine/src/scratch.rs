@@ -18,6 +18,7 @@ const OBJECT: u64 = SHADOWS + SHADOWS_LEN;
 const OBJECT_LEN: u64 = 16 << 20;
 const RANGES: u64 = OBJECT + OBJECT_LEN;
 const RANGES_LEN: u64 = 1 << 20;
+const CONTEXT: u64 = RANGES + RANGES_LEN;
 const BRANCHES: u64 = 96 << 20;
 const BRANCHES_LEN: u64 = 32 << 20;
 const INDEX: u64 = 128 << 20;
@@ -78,6 +79,11 @@ pub fn branch_bits() -> &'static mut [u64] {
 /// Address of the shadow copy of hot page `i`.
 pub fn shadow(i: usize) -> *mut [u8; 4096] {
     (SCRATCH_BASE + SHADOWS + i as u64 * 4096) as *mut [u8; 4096]
+}
+
+/// What the store holds of the thread's context.
+pub fn context_shadow() -> *mut [u8; 4096] {
+    (SCRATCH_BASE + CONTEXT) as *mut [u8; 4096]
 }
 
 /// Working memory of the store's index.

@@ -288,8 +288,8 @@ unsafe fn knock(t: &mut Thread, uc: &mut Ucontext) {
     }
     t.regs = uc.regs;
     let len = (frame::kernel_vector_len(uc.fpstate)).min(outlast_image::context::XSAVE_LEN);
-    frame::reset_vector(&mut t.xsave.0);
-    core::ptr::copy_nonoverlapping(uc.fpstate as *const u8, t.xsave.0.as_mut_ptr(), len);
+    frame::reset_vector(&mut t.page.xsave.0);
+    core::ptr::copy_nonoverlapping(uc.fpstate as *const u8, t.page.xsave.0.as_mut_ptr(), len);
     crate::requests::serve();
     phase(at::PROGRAM);
 }
@@ -413,7 +413,8 @@ unsafe fn deliver(t: &mut Thread) {
     match frame::build(t, &regs, Vector::Saved, mask, &signal) {
         Some(new) => {
             t.regs = new;
-            frame::reset_vector(&mut t.xsave.0);
+            frame::reset_vector(&mut t.page.xsave.0);
+            t.whole = 1;
             enter_handler(t, sig, &action);
         }
         None => crate::failure::fatal_at_gate(SIGSEGV, &info, t),

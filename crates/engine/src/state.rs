@@ -11,8 +11,6 @@ use outlast_store::{MappedRegion, Store};
 
 /// Kinds of object in the store.
 pub mod object {
-    /// `ThreadContext` and vector state; key: thread index.
-    pub const THREAD: u16 = 1;
     /// `KernelState`.
     pub const KERNEL: u16 = 2;
     /// Encoded regions; key: number of the piece.

@@ -1,6 +1,6 @@
 //! The thread control block: what the gate's assembler reaches through GS.
 
-use outlast_image::context::{PendingCall, Registers, XSAVE_LEN};
+use outlast_image::context::{PendingCall, Registers, ThreadContext, XSAVE_LEN, XSAVE_OFFSET};
 
 /// Bytes of the engine's own stack for a thread.
 pub const STACK_LEN: usize = 256 << 10;
@@ -53,12 +53,27 @@ pub struct Thread {
     pub tid: u32,
     /// 1: the present call came back with EINTR because of `siginfo`.
     pub interrupted: u32,
+    /// Not 0: the gate leaves with flags and all of the vector state from here. Else the flags are of no concern, and of the
+    /// vector state only what the engine itself uses has changed since the program came in.
+    pub whole: u32,
     pub pending_call: PendingCall,
     /// The deferred signal.
     pub siginfo: [u64; 16],
+    /// What a commit saves.
+    pub page: Page,
+}
+
+/// A thread's context as the store keeps it: a page, so that a commit costs the lines that changed.
+#[repr(C, align(4096))]
+pub struct Page {
+    /// Filled by a commit.
+    pub context: ThreadContext,
+    unused: [u8; XSAVE_OFFSET - core::mem::size_of::<ThreadContext>()],
     /// The program's vector state at the gate, standard XSAVE format.
     pub xsave: Xsave,
 }
+
+const _: () = assert!(core::mem::size_of::<Page>() == 4096 && core::mem::offset_of!(Page, xsave) == XSAVE_OFFSET);
 
 /// 64-byte aligned, as XSAVE wants it.
 #[repr(C, align(64))]

@@ -30,6 +30,12 @@ pub struct Registers {
 /// A program whose enabled components need more is reported (AMX: see `Degradation::VectorState`).
 pub const XSAVE_LEN: usize = 2816;
 
+/// Offset of the vector state (standard XSAVE format) in the page of a thread's context.
+pub const XSAVE_OFFSET: usize = 1024;
+
+const _: () = assert!(core::mem::size_of::<ThreadContext>() <= XSAVE_OFFSET);
+const _: () = assert!(XSAVE_OFFSET + XSAVE_LEN <= crate::layout::PAGE as usize);
+
 /// What a commit stands before.
 pub mod pending_kind {
     /// Nothing: the thread goes on at `regs.rip`.
@@ -67,7 +73,7 @@ pub struct PendingCall {
     pub size: u64,
 }
 
-/// One thread. Followed in its store object by `xsave_len` bytes of vector state (standard XSAVE format).
+/// One thread. Its page in the store holds this, and the vector state at [`XSAVE_OFFSET`].
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 pub struct ThreadContext {
@@ -87,6 +93,7 @@ pub struct ThreadContext {
     pub rseq: [u64; 3],
     /// Thread id the program knows.
     pub tid: u32,
+    /// Bytes of vector state that count.
     pub xsave_len: u32,
     pub pending: PendingCall,
 }

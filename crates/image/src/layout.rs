@@ -23,6 +23,9 @@ pub const SCRATCH_ROOM: u64 = (1 << 30) - ENGINE_ROOM - SESSION_LEN;
 
 /// The store file, mapped shared.
 pub const STORE_BASE: u64 = ENGINE_BASE + (1 << 30);
+/// Under this address the store keeps the page of the thread's context ([`crate::context::ThreadContext`]), which is none of
+/// the program's memory.
+pub const CONTEXT_PAGE: u64 = STORE_BASE;
 /// Length of the store file: sparse, so only what is written takes room.
 pub const STORE_LEN: u64 = 1 << 38;
 

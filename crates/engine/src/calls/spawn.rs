@@ -69,7 +69,7 @@ global_asm!(
     "xor %eax, %eax",
     "jmp *%rcx",
     xsave_mask = const offset_of!(Thread, xsave_mask),
-    xsave = const offset_of!(Thread, xsave),
+    xsave = const offset_of!(Thread, page.xsave),
     spawn_stack = const offset_of!(Thread, spawn_stack),
     r8 = const offset_of!(Thread, regs.r8),
     r9 = const offset_of!(Thread, regs.r9),
@@ -124,12 +124,17 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> Outcome {
 /// vfork and posix_spawn: the parent is suspended until the child has exec'd or ended.
 fn shared_memory_child(e: &mut Engine, t: &mut Thread, call: &Call, stack: u64) -> i64 {
     let a = call.args;
-    t.spawn_stack = if stack == 0 { t.regs.rsp } else { stack };
-    t.native = 1;
+    let stack = if stack == 0 { t.regs.rsp } else { stack };
     let args = [call.nr, a[0], a[1], a[2], a[3], a[4], a[5]];
-    // SAFETY: the child leaves for the program's code at once and, while `native` is set, never enters the engine.
-    let r = unsafe { spawn_shared(&args) };
-    t.native = 0;
+    // SAFETY: the child leaves for the program's code at once and, while `native` is set, never enters the engine: the gate
+    // sends it back. It reads what is written here behind the compiler's back.
+    let r = unsafe {
+        (&raw mut t.spawn_stack).write_volatile(stack);
+        (&raw mut t.native).write_volatile(1);
+        let r = spawn_shared(&args);
+        (&raw mut t.native).write_volatile(0);
+        r
+    };
     e.tracker.force();
     r
 }

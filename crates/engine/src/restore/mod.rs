@@ -18,12 +18,12 @@ use crate::store_room;
 use crate::sys::{err, futex_wake, now_ns, nr, syscall};
 use crate::thread::{self, Thread};
 use core::sync::atomic::Ordering::*;
-use outlast_image::context::{ThreadContext, XSAVE_LEN};
+use outlast_image::context::{ThreadContext, XSAVE_LEN, XSAVE_OFFSET};
 use outlast_image::control::state;
 use outlast_image::event::{event_kind, phase as at};
 use outlast_image::inject::mutant;
 use outlast_image::kernel::KernelState;
-use outlast_image::layout::{STORE_BASE, STORE_LEN};
+use outlast_image::layout::{CONTEXT_PAGE, STORE_BASE, STORE_LEN};
 use outlast_store::Store;
 
 /// Which rung of the ladder.
@@ -76,7 +76,6 @@ unsafe fn run(rung: Rung) -> ! {
         reopen::all(e);
     }
     memory::restore(e);
-    crate::rewrite::recover(e);
     c.t_mapped.store(now_ns(), Release);
     e.hot.clear();
     if rung != Rung::InPlace {
@@ -91,6 +90,8 @@ unsafe fn run(rung: Rung) -> ! {
     memory::arm(e);
     restore_thread(e, t, &context);
     signals::install_all();
+    // Looks at memory that may not be there, which takes the handlers.
+    crate::rewrite::recover(e);
     if rung != Rung::InPlace {
         restore_group(e);
     }
@@ -140,16 +141,16 @@ unsafe fn load(e: &mut Engine, t: &mut Thread) -> ThreadContext {
         fail!(n as i64);
     }
     let kernel: KernelState = bytemuck::pod_read_unaligned(&buf[..n]);
-    let head = core::mem::size_of::<ThreadContext>();
-    let n = store.object(object::THREAD, 0, buf).unwrap_or(0);
-    if n < head {
-        fail!(n as i64);
+    // The next commit saves what differs from this.
+    let page = &mut *scratch::context_shadow();
+    if !store.read_page(CONTEXT_PAGE, page).unwrap_or(false) {
+        fail!(0);
     }
-    let context: ThreadContext = bytemuck::pod_read_unaligned(&buf[..head]);
-    let vector = (context.xsave_len as usize).min(XSAVE_LEN).min(n - head);
-    crate::frame::reset_vector(&mut t.xsave.0);
+    let context: ThreadContext = bytemuck::pod_read_unaligned(&page[..core::mem::size_of::<ThreadContext>()]);
+    let vector = (context.xsave_len as usize).min(XSAVE_LEN);
+    crate::frame::reset_vector(&mut t.page.xsave.0);
     if e.args.mutants & mutant::SKIP_VECTOR_STATE == 0 {
-        t.xsave.0[..vector].copy_from_slice(&buf[head..head + vector]);
+        t.page.xsave.0[..vector].copy_from_slice(&page[XSAVE_OFFSET..XSAVE_OFFSET + vector]);
         sanitize(t);
     }
     e.kernel = kernel;
@@ -158,7 +159,7 @@ unsafe fn load(e: &mut Engine, t: &mut Thread) -> ThreadContext {
 
 /// What XRSTOR would refuse: the store is untrusted.
 fn sanitize(t: &mut Thread) {
-    let x = &mut t.xsave.0;
+    let x = &mut t.page.xsave.0;
     let bv = u64::from_le_bytes(x[512..520].try_into().unwrap_or([0; 8])) & t.xsave_mask;
     x[512..520].copy_from_slice(&bv.to_le_bytes());
     x[520..576].fill(0);
