@@ -42,7 +42,7 @@ fn resumes_after_everything_was_killed() {
 fn resumes_from_a_store_on_a_disk_when_the_state_folder_is_gone() {
     let home = Home::new();
     let out = home.file("out");
-    let disk = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let disk = tempfile::tempdir_in("/var/tmp").unwrap();
     let store = disk.path().join("stores");
     let store_arg = store.to_str().unwrap();
     let mut run = home.outlast(["run", "--name", "db", "--store", store_arg, "--", "sh", "-c", &script(&home)]);

@@ -68,6 +68,10 @@ impl Supervisor {
         let control = self.generation.control();
         let (request, answer) = (control.exec_request.load(Acquire), control.exec_ready.load(Acquire));
         match request {
+            // The engine did not wait for ever, or could not be traced.
+            request::EXEC if !self.handover.is_tracing() && self.has_left() => {
+                self.go_unprotected(Degradation::TraceForbidden, "it was not traced when it became another");
+            }
             request::EXEC if answer == ready::NO => {
                 let traced = self.handover.is_tracing() || self.may_exec_protected() && trace::seize(self.pid).is_ok();
                 // One that cannot be traced because it is dead needs no answer.
@@ -77,9 +81,6 @@ impl Supervisor {
                     control.exec_ready.store(if traced { ready::TRACED } else { ready::UNTRACED }, Release);
                     futex::wake(&control.exec_ready);
                 }
-            }
-            request::EXEC if matches!(self.handover, Handover::Untraced) && !self.holds_session() => {
-                self.go_unprotected(Degradation::TraceForbidden, "ptrace is not allowed");
             }
             request::FAILED => {
                 // First the answer: the next request must find none.
@@ -99,10 +100,11 @@ impl Supervisor {
         self.injection_faults < INJECTION_TRIES
     }
 
-    /// Whether the program still runs the image that the session is of: an execve closes it.
-    fn holds_session(&self) -> bool {
+    /// Whether the program runs another image than the one that the session is of: an execve closes it.
+    fn has_left(&self) -> bool {
         let fd = self.generation.session.inject_args().session_fd;
-        !self.kin.is_alive(self.pid) || processes::holds(self.pid, fd, self.generation.session.file())
+        // One that is dying has closed it, too, but before that it has lost its memory.
+        !processes::holds(self.pid, fd, self.generation.session.file()) && processes::has_memory(self.pid)
     }
 
     /// Ends the tracing of a running program. If it ends meanwhile, that is found like any other death.

@@ -116,6 +116,11 @@ pub fn parent_of(pid: pid_t) -> Option<pid_t> {
     stat_field(pid, 4)?.parse().ok()
 }
 
+/// Whether the process has memory: the first that one loses when it ends.
+pub fn has_memory(pid: pid_t) -> bool {
+    rustix::fs::readlink(format!("/proc/{pid}/exe"), []).is_ok()
+}
+
 /// What a running process was executed from.
 pub struct Image {
     pub exe: PathBuf,

@@ -25,7 +25,8 @@ pub fn find(command: &OsStr) -> Result<PathBuf, Error> {
         let file = folder.join(command);
         match executable(&file) {
             Ok(()) => return Ok(file),
-            Err(Errno::NOENT | Errno::NOTDIR) => (),
+            // A folder that may not be searched holds nothing, as far as we can tell.
+            Err(_) if rustix::fs::stat(&file).is_err() => (),
             Err(e) => refused = refused.or(Some(e)),
         }
     }

@@ -59,12 +59,13 @@ impl Supervisor {
             while let Some(signal) = self.signals.next() {
                 self.forward(signal);
             }
-            self.generation.bell.hear();
             while let Some((pid, change)) = self.kin.change() {
                 if let Some(end) = self.on_change(pid, change) {
                     return self.finish(end);
                 }
             }
+            // Only now: a death takes back what the dead had asked for, and its successor may ask for the same.
+            self.generation.bell.hear();
             self.on_bell();
             self.sleep();
         }
