@@ -22,9 +22,7 @@ impl<'a, F: FnMut(Mapped<'a>)> RealMap<'a, F> {
         while at < shown.region.end {
             let area = areas::all().get(areas::index(at)).filter(|a| a.start < shown.region.end).copied();
             let piece = match area {
-                Some(area) if area.start <= at => {
-                    real(cut(&shown, at, area.end.min(shown.region.end)), &area)
-                }
+                Some(area) if area.start <= at => real(cut(&shown, at, area.end.min(shown.region.end)), &area),
                 Some(area) => cut(&shown, at, area.start),
                 None => cut(&shown, at, shown.region.end),
             };

@@ -33,6 +33,8 @@ const JOIN_GAP: u64 = 64 << 20;
 const HUGE: u64 = 2 << 20;
 /// PROT_GROWSDOWN and PROT_GROWSUP.
 const PROT_GROWS: u64 = 0x0300_0000;
+/// So many steps of runs are of single pages; every further step doubles the pages of the next.
+const SINGLE_STEPS: u64 = 8;
 /// Runs noted as opened for one system call.
 pub const OPENED: usize = 8;
 
@@ -46,7 +48,7 @@ struct State {
     /// The tables are full: pages may be written unnoticed.
     lost: bool,
     pagemap: i32,
-    /// Isolated runs opened since the last commit, and how many of them double the size of the next.
+    /// Isolated runs opened since the last commit, and how many of them make a step.
     runs: u64,
     step: u64,
     /// The last run opened, and the pages of the next one if it follows.
@@ -128,7 +130,8 @@ fn adopt(page: u64) -> Option<Area> {
 /// The run to be opened for a write to `page`: more where the program writes page after page.
 fn reach(area: &Area, page: u64) -> (u64, u64) {
     let s = state();
-    let unit = 1 << (s.runs / s.step.max(1)).min(24);
+    let doubled = s.runs.saturating_sub(SINGLE_STEPS * s.step) / s.step.max(1);
+    let unit = 1 << doubled.min(24);
     let follows = page == s.last.1;
     let precedes = page + PAGE == s.last.0;
     s.stride = if follows || precedes { s.stride * 2 } else { 1 };
@@ -176,7 +179,8 @@ fn open_run(area: &Area, mut start: u64, mut end: u64) -> bool {
 /// is extended first, if it can be.
 fn deepen(lowest: u64) {
     let below = |step| lowest.saturating_sub(step);
-    let found = [STACK_STEP, PAGE].into_iter().find(|&s| areas::index(below(s)) == areas::index(lowest) && is_there(below(s)));
+    let found =
+        [STACK_STEP, PAGE].into_iter().find(|&s| areas::index(below(s)) == areas::index(lowest) && is_there(below(s)));
     if let Some(step) = found {
         adopt(below(step));
     }
