@@ -1,6 +1,7 @@
 //! A commit: what changed since the last one goes into the store's ring, then one word publishes it.
 
 use crate::control::{control, phase};
+use crate::native;
 use crate::regions;
 use crate::scratch;
 use crate::state::{engine, object, Engine};
@@ -10,6 +11,7 @@ use crate::thread::{self, Thread};
 use crate::tracker::Track;
 use core::sync::atomic::Ordering::*;
 use outlast_image::context::{PendingCall, ThreadContext};
+use outlast_image::degradation::Degradation;
 use outlast_image::event::phase as at;
 use outlast_image::layout::{CONTEXT_PAGE, ENGINE_BASE, ENGINE_END, USER_END};
 
@@ -37,6 +39,10 @@ pub fn commit(e: &mut Engine, pending: PendingCall) -> u64 {
     let mut pages = e.hot.commit(store, |page| tracker.arm(page, page + 4096));
     if tracker.may_have_changed() || e.maps_dirty {
         pages += save_written(e);
+        if e.tracker.is_lost() {
+            native::suspend(Degradation::NoTracker);
+            return 0;
+        }
     }
     crate::describe::changed(e);
     let Some(store) = &mut e.store else { return 0 };

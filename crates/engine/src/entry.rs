@@ -10,7 +10,8 @@ use crate::signals;
 use crate::state::{engine, object, Engine, OwnFd};
 use crate::sys::{err, nr, syscall};
 use crate::thread;
-use crate::tracker::Track;
+use crate::tracker::areas::Area;
+use crate::tracker::{Content, Track};
 use core::arch::global_asm;
 use core::sync::atomic::Ordering::*;
 use outlast_image::control::state;
@@ -18,7 +19,6 @@ use outlast_image::degradation::Degradation;
 use outlast_image::inject::{mode, option};
 use outlast_image::kernel::SignalAction;
 use outlast_image::layout::{STORE_BASE, STORE_LEN};
-use outlast_image::region::backing;
 use outlast_store::{MappedRegion, Params, Store};
 
 global_asm!(
@@ -126,7 +126,7 @@ unsafe fn protect(e: &mut Engine) -> Result<(), Degradation> {
     };
     let store = Store::format(store_region(), &params, scratch::index()).map_err(|_| Degradation::StoreFull)?;
     e.store = Some(store);
-    begin(e)?;
+    begin(e, Content::Unsaved)?;
     signals::install_all();
     if err::is(native::dispatch_on()) {
         return Err(Degradation::NoTracker);
@@ -141,19 +141,14 @@ unsafe fn protect(e: &mut Engine) -> Result<(), Degradation> {
     Ok(())
 }
 
-/// Attaches tracker and ring to this process: at start and after a restore.
-pub fn begin(e: &mut Engine) -> Result<(), Degradation> {
+/// Attaches tracker and ring to this process, whose memory is `content`: at start and after a restore.
+pub fn begin(e: &mut Engine, content: Content) -> Result<(), Degradation> {
     let fds = [e.own_fd(OwnFd::Userfault), e.own_fd(OwnFd::Pagemap)];
-    e.tracker.attach(fds).map_err(|_| Degradation::NoTracker)?;
+    let by_signal = e.args.options & option::TRACKER_MPROTECT != 0;
+    e.tracker.choose(fds, by_signal).map_err(|_| Degradation::NoTracker)?;
     let text = regions::read_maps();
     let tracker = &mut e.tracker;
-    regions::for_each(text, (e.kernel.start_brk, e.kernel.brk), |m| {
-        let r = m.region;
-        let tracked = !matches!(r.backing, backing::KERNEL | backing::SHARED_FILE);
-        if r.prot & 2 != 0 && tracked {
-            tracker.cover(r.start, r.end);
-        }
-    });
+    regions::for_each(text, (e.kernel.start_brk, e.kernel.brk), |m| tracker.cover(&Area::of(&m.region), content));
     set_up_ring(e);
     crate::periodic::start(e);
     Ok(())

@@ -40,6 +40,10 @@ fn give_up(sig: i32) {
         c.state.store(state::GIVEN_UP, Release);
         event(event_kind::GIVE_UP, 7, 0, sig as u64, c.fault_rip.load(Relaxed));
     }
+    set_default(sig);
+}
+
+fn set_default(sig: i32) {
     // SAFETY: the default action is what the program would have met without protection.
     unsafe { syscall!(nr::RT_SIGACTION, sig, &raw const DEFAULT, 0, 8) };
 }
@@ -49,10 +53,15 @@ static DEFAULT: SignalAction = SignalAction { handler: 0, flags: 0, restorer: 0,
 /// A fatal signal interrupted the program's own code: rolls back and does not return, or arranges that the program
 /// dies of it when the handler returns.
 pub unsafe fn fatal(sig: i32, info: &[u64; 16], uc: &mut Ucontext) {
-    if may_retry(sig, uc.regs.rip) {
-        roll_back(sig, info[2]);
+    if thread::current().native != 0 {
+        // A child that shares this memory: its end is not the program's.
+        set_default(sig);
+    } else {
+        if may_retry(sig, uc.regs.rip) {
+            roll_back(sig, info[2]);
+        }
+        give_up(sig);
     }
-    give_up(sig);
     let synchronous = (info[1] as u32 as i32) > 0 && OWNED & bit(sig) != 0;
     if !synchronous {
         let pid = syscall!(nr::GETPID);

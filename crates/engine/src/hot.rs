@@ -117,13 +117,14 @@ impl HotSet {
         true
     }
 
-    /// The pages of a range leave the set unsaved: their content is gone, or the tracker reports them as written.
-    pub fn forget(&mut self, start: u64, end: u64) {
+    /// The pages of a range leave the set unsaved: their content is gone, or `left` has the tracker report them.
+    pub fn forget(&mut self, start: u64, end: u64, mut left: impl FnMut(u64)) {
         let mut i = 0;
         while i < self.count {
             let a = self.pages[i].address;
             if a >= start && a < end {
                 self.remove(i);
+                left(a);
             } else {
                 i += 1;
             }

@@ -18,6 +18,7 @@ mod failure;
 mod frame;
 mod gate;
 mod hot;
+mod kernel_writes;
 mod memory_functions;
 mod native;
 mod noted;

@@ -5,6 +5,7 @@ use crate::signals;
 use crate::state::engine;
 use crate::sys::{nr, syscall};
 use crate::thread;
+use crate::tracker::Track;
 use core::sync::atomic::Ordering::*;
 use outlast_image::control::state;
 use outlast_image::degradation::Degradation;
@@ -26,6 +27,7 @@ pub fn become_native() {
     unsafe {
         let (e, t) = (engine(), thread::current());
         t.native = 1;
+        e.tracker.release();
         syscall!(nr::PRCTL, PR_SET_SYSCALL_USER_DISPATCH, 0, 0, 0, 0);
         for sig in 1..=64usize {
             let a = &e.kernel.actions[sig];

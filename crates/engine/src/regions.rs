@@ -2,7 +2,9 @@
 
 use crate::control::fail;
 use crate::scratch;
+use crate::state::engine;
 use crate::sys::{err, nr, syscall};
+use crate::tracker::RealMap;
 use outlast_image::layout::{ENGINE_BASE, ENGINE_END};
 use outlast_image::region::{backing, region_flag, Region};
 
@@ -50,8 +52,19 @@ fn hex(s: &[u8], at: &mut usize) -> u64 {
     v
 }
 
-/// Calls `f` for every region that is not the engine's, in ascending order.
-pub fn for_each<'a>(text: &'a [u8], heap: (u64, u64), mut f: impl FnMut(Mapped<'a>)) {
+/// Calls `f` for every region that is not the engine's, in ascending order, as the program has it.
+pub fn for_each<'a>(text: &'a [u8], heap: (u64, u64), f: impl FnMut(Mapped<'a>)) {
+    // SAFETY: only looks which tracker there is.
+    if unsafe { engine() }.tracker.guards_kernel_writes() {
+        let mut real = RealMap::new(f);
+        for_each_line(text, heap, |shown| real.line(shown));
+        return real.end();
+    }
+    for_each_line(text, heap, f);
+}
+
+/// Calls `f` for every line that is not the engine's, as the kernel has it.
+fn for_each_line<'a>(text: &'a [u8], heap: (u64, u64), mut f: impl FnMut(Mapped<'a>)) {
     for line in text.split(|&b| b == b'\n').filter(|l| l.len() > 30) {
         let mut at = 0;
         let start = hex(line, &mut at);

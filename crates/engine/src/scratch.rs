@@ -19,10 +19,14 @@ const OBJECT_LEN: u64 = 16 << 20;
 const RANGES: u64 = OBJECT + OBJECT_LEN;
 const RANGES_LEN: u64 = 1 << 20;
 const CONTEXT: u64 = RANGES + RANGES_LEN;
+const TRACKER: u64 = 56 << 20;
+const TRACKER_LEN: u64 = 32 << 20;
 const BRANCHES: u64 = 96 << 20;
 const BRANCHES_LEN: u64 = 32 << 20;
 const INDEX: u64 = 128 << 20;
 const INDEX_LEN: u64 = SCRATCH_ROOM - INDEX;
+
+const _: () = assert!(RANGES + RANGES_LEN <= TRACKER && TRACKER + TRACKER_LEN <= BRANCHES);
 
 const MAP_PRIVATE_ANONYMOUS_FIXED_NORESERVE: u64 = 0x02 | 0x20 | 0x10 | 0x4000;
 
@@ -84,6 +88,11 @@ pub fn shadow(i: usize) -> *mut [u8; 4096] {
 /// What the store holds of the thread's context.
 pub fn context_shadow() -> *mut [u8; 4096] {
     (SCRATCH_BASE + CONTEXT) as *mut [u8; 4096]
+}
+
+/// Tables of the write-protecting tracker.
+pub fn tracker() -> (u64, u64) {
+    (SCRATCH_BASE + TRACKER, TRACKER_LEN)
 }
 
 /// Working memory of the store's index.

@@ -5,6 +5,7 @@
 //! would have. One that finds it in the engine notes the signal in the thread control block, blocks all further
 //! ones in the interrupted context, and the gate delivers on its way out: one slot is enough.
 
+use crate::calls::shared_child::{self, SHARED};
 use crate::calls::timers;
 use crate::control::{control, engine_error, phase};
 use crate::frame::{
@@ -13,6 +14,7 @@ use crate::frame::{
 use crate::state::{engine, journal};
 use crate::sys::{err, nr, syscall};
 use crate::thread::{self, pending_bit, Thread};
+use crate::tracker;
 use crate::user;
 use core::arch::global_asm;
 use core::sync::atomic::Ordering::*;
@@ -44,6 +46,9 @@ pub const fn bit(sig: i32) -> u64 {
 pub const OWNED: u64 =
     bit(SIGSYS) | bit(SIGSEGV) | bit(SIGBUS) | bit(SIGFPE) | bit(SIGILL) | bit(SIGTRAP) | bit(SIGENGINE);
 
+/// Faults that the engine itself takes and survives, in its handlers as well.
+const FAULTS: u64 = bit(SIGSEGV) | bit(SIGBUS);
+
 /// Signals whose default is to end with a core: these are failures, to be answered by a rollback.
 pub const FATAL: u64 =
     bit(SIGSEGV) | bit(SIGBUS) | bit(SIGFPE) | bit(SIGILL) | bit(SIGTRAP) | bit(SIGABRT) | bit(SIGSYS);
@@ -68,6 +73,8 @@ global_asm!(
     "sigsys_entry:",
     "cmpl $2, 8(%rsi)",
     "jne signal_entry",
+    "cmpl ${shared}, %gs:{native}",
+    "je signal_entry",
     "mov 168(%rdx), %rax",
     "mov %rax, 152(%rdx)",
     "lea gate_trapped(%rip), %rax",
@@ -76,6 +83,8 @@ global_asm!(
     "mov $15, %eax",
     "syscall",
     "hlt",
+    shared = const SHARED,
+    native = const core::mem::offset_of!(Thread, native),
     on_signal = sym on_signal,
     options(att_syntax),
 );
@@ -115,11 +124,13 @@ fn in_engine(rip: u64) -> bool {
 }
 
 fn install(sig: i32, handler: u64, flags: u64) -> i64 {
+    let nodefer = if FAULTS & bit(sig) != 0 { SA_NODEFER } else { 0 };
     let a = SignalAction {
         handler,
-        flags: flags | SA_SIGINFO | SA_ONSTACK | SA_RESTORER,
+        flags: flags | nodefer | SA_SIGINFO | SA_ONSTACK | SA_RESTORER,
         restorer: signal_return as *const () as u64,
-        mask: !0,
+        // A tracker's fault may come while a handler writes to the program's stack.
+        mask: !FAULTS,
     };
     // SAFETY: the action lies on the stack for the length of the call.
     unsafe { syscall!(nr::RT_SIGACTION, sig, &raw const a, 0, 8) }
@@ -172,11 +183,34 @@ fn signal_code(info: &[u64; 16]) -> i32 {
     info[1] as u32 as i32
 }
 
+/// Was something written to that is mapped, but not writable?
+fn is_write_fault(info: &[u64; 16], uc: &Ucontext) -> bool {
+    const SEGV_ACCERR: i32 = 2;
+    const BY_WRITE: u64 = 2;
+    signal_code(info) == SEGV_ACCERR && uc.err & BY_WRITE != 0
+}
+
+fn unblock_faults() {
+    let faults = FAULTS;
+    // SAFETY: the mask lies on the stack for the length of the call.
+    unsafe { syscall!(nr::RT_SIGPROCMASK, 1, &raw const faults, 0, 8) };
+}
+
 /// Every signal but the dispatch of system calls arrives here, on the engine's alternate stack, all signals blocked.
 unsafe extern "C" fn on_signal(sig: i32, info: *mut [u64; 16], uc: *mut Ucontext) {
     let (info, uc) = (&mut *info, &mut *uc);
     let t = thread::current();
     let rip = uc.regs.rip;
+    if sig == SIGSYS && t.native == SHARED {
+        return shared_child::redirect(t, uc);
+    }
+    if engine().tracker.guards_kernel_writes() {
+        if sig == SIGSEGV && is_write_fault(info, uc) && tracker::on_write_fault(info[2]) {
+            return;
+        }
+        // A call with a mask of its own may have blocked them.
+        unblock_faults();
+    }
     let synchronous = signal_code(info) > 0 && bit(sig) & OWNED != 0;
     if sig == SIGBUS && synchronous && info[2].wrapping_sub(STORE_BASE) < STORE_LEN {
         crate::store_room::used_up(info[2]);
@@ -234,7 +268,9 @@ unsafe extern "C" fn on_signal(sig: i32, info: *mut [u64; 16], uc: *mut Ucontext
         resume_window(t, uc, from_window);
         return;
     }
-    note_taken(info);
+    if t.native == 0 {
+        note_taken(info);
+    }
     let mut regs = uc.regs;
     restart_if_wanted(t, &mut regs, &action);
     let mask = t.mask;

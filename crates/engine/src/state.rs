@@ -3,7 +3,7 @@
 use crate::descriptors::Descriptors;
 use crate::noted::transfer::Transfer;
 use crate::ring::Ring;
-use crate::tracker::Tracker;
+use crate::tracker::{Track, Tracker};
 use outlast_image::inject::InjectArgs;
 use outlast_image::kernel::{KernelState, SignalAction, SIGNALS};
 use outlast_image::layout::{session, SESSION_BASE};
@@ -161,10 +161,16 @@ impl Engine {
         }
     }
 
+    /// No page of `start..end` is hot any more; those that were are reported as written.
+    pub fn cool(&mut self, start: u64, end: u64) {
+        let tracker = &mut self.tracker;
+        self.hot.forget(start, end, |page| tracker.written(page));
+    }
+
     /// The content of `start..end` is gone: it must not come back from the store.
     pub fn drop_range(&mut self, start: u64, end: u64) {
         let end = (end + 4095) & !4095;
-        self.hot.forget(start, end);
+        self.hot.forget(start, end, |_| ());
         if self.drop_count > 0 && self.drops[self.drop_count - 1].1 == start {
             self.drops[self.drop_count - 1].1 = end;
             return;

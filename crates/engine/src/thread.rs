@@ -24,7 +24,8 @@ pub struct Thread {
     pub regs: Registers,
     /// Bits of [`pending_bit`]; the gate looks before and after every call.
     pub pending: u32,
-    /// Not 0: the gate sends every call back to run natively.
+    /// Not 0: the gate sends every call back to run natively. [`crate::calls::shared_child::SHARED`]: there they trap
+    /// again, as calls of a child that shares this memory.
     pub native: u32,
     /// Top of the engine's stack for this thread.
     pub stack_top: u64,
@@ -57,6 +58,7 @@ pub struct Thread {
     /// vector state only what the engine itself uses has changed since the program came in.
     pub whole: u32,
     pub pending_call: PendingCall,
+    pub child_place: crate::calls::shared_child::Place,
     /// The deferred signal.
     pub siginfo: [u64; 16],
     /// What a commit saves.

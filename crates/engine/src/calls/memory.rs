@@ -7,22 +7,27 @@ use crate::rewrite;
 use crate::state::Engine;
 use crate::sys::{err, nr};
 use crate::thread::Thread;
-use crate::tracker::Track;
+use crate::tracker::areas::{area_flag, Area};
+use crate::tracker::{Content, Track};
 use outlast_image::degradation::Degradation;
 use outlast_image::layout::{ENGINE_BASE, ENGINE_END};
 
 const PROT_READ: u64 = 1;
 const PROT_WRITE: u64 = 2;
 const MAP_SHARED: u64 = 1;
+const MAP_SHARED_VALIDATE: u64 = 3;
 const MAP_TYPE: u64 = 15;
 const MAP_FIXED: u64 = 0x10;
 const MAP_ANONYMOUS: u64 = 0x20;
+const MAP_GROWSDOWN: u64 = 0x100;
 const MAP_FIXED_NOREPLACE: u64 = 0x10_0000;
 const MADV_DONTNEED: u64 = 4;
 const MADV_FREE: u64 = 8;
 const MADV_REMOVE: u64 = 9;
+const MADV_POPULATE_WRITE: u64 = 23;
 const MREMAP_FIXED: u64 = 2;
 const MREMAP_DONTUNMAP: u64 = 4;
+const MSEAL: u64 = 462;
 
 fn up(n: u64) -> u64 {
     n.saturating_add(4095) & !4095
@@ -33,26 +38,42 @@ fn hits_engine(start: u64, len: u64) -> bool {
 }
 
 pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
+    let r = change(e, t, call);
+    if r == err::ENOMEM && e.tracker.settle() {
+        // The program has as many mappings as it would have without a tracker.
+        return change(e, t, call);
+    }
+    r
+}
+
+fn change(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     let a = call.args;
     match call.nr {
         nr::MMAP => mmap(e, t, call),
         nr::MUNMAP if hits_engine(a[0], a[1]) => err::EINVAL,
         nr::MUNMAP => {
             let end = a[0].saturating_add(up(a[1]));
-            e.hot.forget(a[0], end);
+            e.cool(a[0], end);
             rewrite::unmapping(t, a[0], end);
             let r = native(call);
             if r == 0 {
                 rewrite::unmapped(a[0], end);
-                e.drop_range(a[0], a[0] + up(a[1]));
+                e.tracker.uncover(a[0], end);
+                e.drop_range(a[0], end);
                 e.maps_dirty = true;
             }
             r
         }
         nr::BRK => brk(e, call),
-        nr::MPROTECT | 329 => mprotect(e, call),
+        nr::MPROTECT | 329 => mprotect(e, t, call),
         nr::MREMAP => mremap(e, t, call),
         nr::MADVISE => madvise(e, call),
+        MSEAL => {
+            // A sealed page can neither be armed nor made writable any more.
+            e.tracker.open(a[0], a[0].saturating_add(up(a[1])));
+            e.maps_dirty = true;
+            native(call)
+        }
         _ => {
             e.maps_dirty = true;
             native(call)
@@ -66,7 +87,7 @@ fn mmap(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         return if flags & MAP_FIXED != 0 { err::ENOMEM } else { err::EEXIST };
     }
     if flags & MAP_FIXED != 0 {
-        e.hot.forget(addr, addr.saturating_add(up(len)));
+        e.cool(addr, addr.saturating_add(up(len)));
         rewrite::unmapping(t, addr, addr.saturating_add(up(len)));
     }
     let r = native(call);
@@ -74,31 +95,44 @@ fn mmap(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         let (start, end) = (r as u64, r as u64 + up(len));
         if flags & MAP_FIXED != 0 {
             rewrite::unmapped(start, end);
+            e.tracker.uncover(start, end);
             e.drop_range(start, end);
         }
         e.maps_dirty = true;
-        if flags & MAP_TYPE == MAP_SHARED && flags & MAP_ANONYMOUS == 0 {
-            if prot & PROT_WRITE != 0 {
-                degrade(Degradation::SharedMapping);
-            }
-        } else if prot & PROT_WRITE != 0 {
-            e.tracker.cover(start, end);
+        let kind = kind(flags);
+        if kind & area_flag::FOREIGN != 0 && prot & PROT_WRITE != 0 {
+            degrade(Degradation::SharedMapping);
         }
+        e.tracker.cover(&Area { start, end, prot: prot as u32 & 7, flags: kind }, Content::Fresh);
     }
     r
+}
+
+/// Flags of an area mapped with `flags`.
+fn kind(flags: u64) -> u32 {
+    let shared = matches!(flags & MAP_TYPE, MAP_SHARED | MAP_SHARED_VALIDATE);
+    let kind = match (shared, flags & MAP_ANONYMOUS != 0) {
+        (true, true) => area_flag::SHARED,
+        (true, false) => area_flag::FOREIGN,
+        (false, true) => 0,
+        (false, false) => area_flag::FILE,
+    };
+    kind | if flags & MAP_GROWSDOWN != 0 { area_flag::GROWSDOWN } else { 0 }
 }
 
 fn brk(e: &mut Engine, call: &Call) -> i64 {
     let old = e.kernel.brk;
     if call.args[0] < old && call.args[0] >= e.kernel.start_brk {
-        e.hot.forget(up(call.args[0]), up(old));
+        e.cool(up(call.args[0]), up(old));
     }
     let now = native(call);
     let new = now as u64;
     if new != old {
-        if new > old {
-            e.tracker.cover(old & !4095, up(new));
+        if up(new) > up(old) {
+            let heap = Area { start: up(old), end: up(new), prot: (PROT_READ | PROT_WRITE) as u32, flags: 0 };
+            e.tracker.cover(&heap, Content::Fresh);
         } else {
+            e.tracker.uncover(up(new), up(old));
             e.drop_range(up(new), up(old));
         }
         e.kernel.brk = new;
@@ -108,26 +142,23 @@ fn brk(e: &mut Engine, call: &Call) -> i64 {
     now
 }
 
-fn mprotect(e: &mut Engine, call: &Call) -> i64 {
+fn mprotect(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     let [addr, len, prot, ..] = call.args;
     if hits_engine(addr, len) {
         return err::ENOMEM;
     }
-    if prot & PROT_READ == 0 {
+    let end = addr.saturating_add(up(len));
+    e.cool(addr, end);
+    // A child that shares this memory has no state to commit.
+    if prot & PROT_READ == 0 && t.native == 0 {
         // What was written there since the last commit could not be read any more.
         commit_at_gate(e);
     }
-    let end = addr.saturating_add(up(len));
-    e.hot.forget(addr, end);
     if !rewrite::protecting(addr, end, prot & PROT_WRITE != 0) {
         return err::ENOMEM;
     }
-    let r = native(call);
+    let r = e.tracker.protect(call);
     e.maps_dirty = true;
-    if prot & PROT_WRITE != 0 {
-        e.tracker.cover(addr & !4095, addr.saturating_add(up(len)));
-    }
-    e.tracker.force();
     r
 }
 
@@ -137,35 +168,45 @@ fn mremap(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         return err::EINVAL;
     }
     let (old_len, new_len) = (up(old_len), up(new_len));
-    e.hot.forget(old, old + old_len);
+    let old_end = old.saturating_add(old_len);
+    e.cool(old, old_end);
+    if flags & MREMAP_FIXED != 0 {
+        e.cool(fixed, fixed.saturating_add(new_len));
+    }
     // Clean pages of a lazily restored region are the store's, by their old address: make them the process's own.
-    e.own_pages(old, old + old_len);
-    if !rewrite::changing(old, old + old_len) {
+    let lazy = e.is_lazy(old, old_end);
+    e.tracker.before_move((old, old_end), lazy);
+    if lazy {
+        e.own_pages(old, old_end);
+    }
+    if !rewrite::changing(old, old_end) {
         return err::ENOMEM;
     }
-    rewrite::unmapping(t, old, old + old_len);
+    rewrite::unmapping(t, old, old_end);
     if flags & MREMAP_FIXED != 0 {
         rewrite::unmapping(t, fixed, fixed.saturating_add(new_len));
     }
     let r = native(call);
+    if err::is(r) && lazy {
+        e.tracker.moved((old, old_end), (old, old_end), true);
+    }
     if !err::is(r) {
         let new = r as u64;
         if new != old {
             rewrite::unmapped(new, new + new_len);
         }
+        e.tracker.moved((old, old_end), (new, new + new_len), flags & MREMAP_DONTUNMAP != 0);
         if new != old && flags & MREMAP_DONTUNMAP == 0 {
-            e.drop_range(old, old + old_len);
+            e.drop_range(old, old_end);
         } else if new_len < old_len {
-            e.drop_range(old + new_len, old + old_len);
+            e.drop_range(old + new_len, old_end);
         } else if flags & MREMAP_DONTUNMAP != 0 {
-            e.drop_range(old, old + old_len);
+            e.drop_range(old, old_end);
         }
         if new != old {
             e.drop_range(new, new + new_len);
         }
         e.maps_dirty = true;
-        // Moving takes a region out of the tracker's care.
-        e.tracker.cover(new, new + new_len);
     }
     r
 }
@@ -176,9 +217,13 @@ fn madvise(e: &mut Engine, call: &Call) -> i64 {
     if hits_engine(addr, len) {
         return err::EINVAL;
     }
+    if matches!(advice, MADV_REMOVE | MADV_POPULATE_WRITE) {
+        // Refused where the program may not write.
+        e.tracker.open(addr, end);
+    }
     match advice {
         MADV_DONTNEED | MADV_FREE | MADV_REMOVE => {
-            e.hot.forget(addr, end);
+            e.cool(addr, end);
             if !rewrite::changing(addr, end) {
                 return err::ENOMEM;
             }

@@ -11,6 +11,8 @@ pub mod memory;
 pub mod message;
 pub mod names;
 pub mod output;
+pub mod own_maps;
+pub mod shared_child;
 pub mod signals;
 pub mod spawn;
 pub mod threads;

@@ -1,5 +1,6 @@
 //! Children. They run unprotected for now (a degradation); the parent goes on being protected.
 
+use crate::calls::shared_child::{self, SHARED};
 use crate::commit::{commit, commit_at_gate};
 use crate::control::degrade;
 use crate::descriptors::for_each_open;
@@ -8,6 +9,7 @@ use crate::native;
 use crate::state::Engine;
 use crate::sys::{err, nr, syscall};
 use crate::thread::Thread;
+use crate::tracker::Track;
 use crate::user;
 use core::arch::global_asm;
 use core::mem::offset_of;
@@ -49,6 +51,18 @@ global_asm!(
     "pop %rbx",
     "ret",
     "1:",
+    "cmpl ${shared}, %gs:{native}",
+    "jne 2f",
+    // prctl(PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON, text, its length, 0)
+    "mov $157, %eax",
+    "mov $59, %edi",
+    "mov $1, %esi",
+    "lea __text_start(%rip), %rdx",
+    "lea __text_end(%rip), %r10",
+    "sub %rdx, %r10",
+    "xor %r8d, %r8d",
+    "syscall",
+    "2:",
     "mov %gs:{xsave_mask}, %eax",
     "mov %gs:{xsave_mask}+4, %edx",
     "xrstor64 %gs:{xsave}",
@@ -68,6 +82,8 @@ global_asm!(
     "mov %gs:{rip}, %rcx",
     "xor %eax, %eax",
     "jmp *%rcx",
+    shared = const SHARED,
+    native = const offset_of!(Thread, native),
     xsave_mask = const offset_of!(Thread, xsave_mask),
     xsave = const offset_of!(Thread, page.xsave),
     spawn_stack = const offset_of!(Thread, spawn_stack),
@@ -125,17 +141,19 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> Outcome {
 fn shared_memory_child(e: &mut Engine, t: &mut Thread, call: &Call, stack: u64) -> i64 {
     let a = call.args;
     let stack = if stack == 0 { t.regs.rsp } else { stack };
+    let native = if e.tracker.guards_kernel_writes() { SHARED } else { 1 };
+    shared_child::prepare(t, call, stack);
     let args = [call.nr, a[0], a[1], a[2], a[3], a[4], a[5]];
-    // SAFETY: the child leaves for the program's code at once and, while `native` is set, never enters the engine: the gate
-    // sends it back. It reads what is written here behind the compiler's back.
+    // SAFETY: the child leaves for the program's code at once and, while `native` is set, never enters the engine but
+    // by a signal. It reads what is written here behind the compiler's back.
     let r = unsafe {
         (&raw mut t.spawn_stack).write_volatile(stack);
-        (&raw mut t.native).write_volatile(1);
+        (&raw mut t.native).write_volatile(native);
         let r = spawn_shared(&args);
         (&raw mut t.native).write_volatile(0);
         r
     };
-    e.tracker.force();
+    e.tracker.written_behind();
     r
 }
 

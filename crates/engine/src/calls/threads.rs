@@ -4,6 +4,7 @@ use crate::dispatch::{native, Call, Outcome};
 use crate::state::Engine;
 use crate::sys::{err, nr};
 use crate::thread::Thread;
+use crate::tracker::Track;
 use crate::user;
 
 const ARCH_SET_GS: u64 = 0x1001;
@@ -27,6 +28,8 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> Outcome {
             r
         }
         nr::RSEQ => {
+            // The kernel writes there whenever the thread was interrupted.
+            e.tracker.pin(a[0] & !4095);
             let r = native(call);
             if r == 0 {
                 t.rseq = if a[2] & 1 != 0 { [0; 3] } else { [a[0], a[1], a[3]] };

@@ -11,6 +11,7 @@ use crate::scratch;
 use crate::state::{object, Engine};
 use crate::sys::{err, nr, syscall};
 use crate::tracker::Track;
+use crate::user;
 use outlast_image::degradation::Degradation;
 use outlast_image::inject::option;
 use outlast_image::layout::{ENGINE_BASE, ENGINE_END, STORE_BASE, USER_END};
@@ -141,6 +142,8 @@ fn place(r: Region, flags: u64, fd: i64, offset: u64) {
 fn reuse_stack(start: u64, stack: (u64, u64)) {
     // SAFETY: the inner stack on which this runs is the engine's own.
     unsafe {
+        // A tracker of the same process may have armed it.
+        syscall!(nr::MPROTECT, stack.0, stack.1 - stack.0, 3);
         syscall!(nr::MADVISE, stack.0, stack.1 - stack.0, 4);
         if start < stack.0 {
             // A touch makes the kernel extend it.
@@ -246,17 +249,38 @@ impl Engine {
         self.lazy[..self.lazy_count].iter().any(|&(a, b)| start < b && a < end)
     }
 
-    /// Turns clean pages of lazily mapped ranges into private ones.
+    /// Replaces a lazily mapped range, which lies in many pieces over the store, by one mapping of the process's own:
+    /// mremap takes nothing less. Does nothing where the program has not one mapping either.
     pub fn own_pages(&mut self, start: u64, end: u64) {
-        for &(a, b) in &self.lazy[..self.lazy_count] {
-            let (mut p, stop) = (a.max(start), b.min(end));
-            while p < stop {
-                let mut byte = 0u8;
-                // A guarded read and write: parts may be unmapped or unwritable by now.
-                if crate::user::read_bytes(p, core::slice::from_mut(&mut byte)) {
-                    crate::user::write_bytes(p, &[byte]);
+        let (mut reached, mut prot) = (start, 0);
+        regions::for_each(regions::read_maps(), (self.kernel.start_brk, self.kernel.brk), |m| {
+            let r = m.region;
+            if r.start <= reached && r.end > reached && (reached == start || prot == r.prot) {
+                (reached, prot) = (r.end, r.prot);
+            }
+        });
+        if reached < end {
+            return;
+        }
+        let (len, flags) = (end - start, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
+        // SAFETY: a mapping of the engine's own is filled and then put in the place of the program's pages, whose
+        // content it holds.
+        unsafe {
+            let own = syscall!(nr::MMAP, 0, len, 3, flags, -1i64, 0);
+            if err::is(own) {
+                return;
+            }
+            let mut page = [0u64; 512];
+            for at in (0..len).step_by(4096) {
+                let bytes = bytemuck::bytes_of_mut(&mut page);
+                if user::read_bytes(start + at, bytes) && bytes.iter().any(|&b| b != 0) {
+                    user::write(own as u64 + at, &page);
                 }
-                p += 4096;
+            }
+            syscall!(nr::MPROTECT, own, len, prot);
+            let moved = syscall!(nr::MREMAP, own, len, len, 3, start);
+            if err::is(moved) {
+                syscall!(nr::MUNMAP, own, len);
             }
         }
     }

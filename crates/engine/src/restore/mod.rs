@@ -17,6 +17,7 @@ use crate::state::{engine, journal, object, Engine};
 use crate::store_room;
 use crate::sys::{err, futex_wake, now_ns, nr, syscall};
 use crate::thread::{self, Thread};
+use crate::tracker::{Content, Track};
 use core::sync::atomic::Ordering::*;
 use outlast_image::context::{ThreadContext, XSAVE_LEN, XSAVE_OFFSET};
 use outlast_image::control::state;
@@ -83,7 +84,7 @@ unsafe fn run(rung: Rung) -> ! {
     }
     number_processes(e, &context);
     (e.drop_count, e.maps_dirty, e.kernel_dirty) = (0, true, false);
-    if let Err(why) = entry::begin(e) {
+    if let Err(why) = entry::begin(e, Content::Saved) {
         crate::control::degrade(why);
         fail!(0);
     }
@@ -167,7 +168,7 @@ fn sanitize(t: &mut Thread) {
     x[24..28].copy_from_slice(&mxcsr.to_le_bytes());
 }
 
-unsafe fn restore_thread(_e: &mut Engine, t: &mut Thread, c: &ThreadContext) {
+unsafe fn restore_thread(e: &mut Engine, t: &mut Thread, c: &ThreadContext) {
     t.regs = c.regs;
     t.regs.eflags = c.regs.eflags & 0x24_0dd5 | 0x202;
     t.gs_base = c.gs_base;
@@ -187,6 +188,7 @@ unsafe fn restore_thread(_e: &mut Engine, t: &mut Thread, c: &ThreadContext) {
         syscall!(nr::SET_ROBUST_LIST, c.robust_list[0], c.robust_list[1]);
     }
     if c.rseq[0] != 0 {
+        e.tracker.pin(c.rseq[0] & !4095);
         syscall!(nr::RSEQ, c.rseq[0], c.rseq[1], 0, c.rseq[2]);
     }
 }

@@ -1,15 +1,36 @@
 //! Dirty tracking: which pages the program (or the kernel for it) wrote since they were last armed.
 
+pub mod areas;
+mod open_pages;
+mod pagemap;
+mod real_map;
 mod write_protect_async;
+mod write_protect_signal;
 
+pub use real_map::RealMap;
 pub use write_protect_async::WriteProtectAsync;
+pub use write_protect_signal::{on_write_fault, opened, watch_opening, WriteProtectSignal};
+
+use crate::dispatch::Call;
+use areas::Area;
+
+/// What is known of the content of an area that is covered.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Content {
+    /// What is present there was never saved.
+    Unsaved,
+    /// Just mapped: nothing was written yet.
+    Fresh,
+    /// As in the store; it is armed next.
+    Saved,
+}
 
 /// What a tracker can do. Addresses are page-aligned; a page is *armed* when its next write will be reported.
 pub trait Track {
     /// Begins in a fresh process; `fds` are two descriptor numbers it may use.
     fn attach(&mut self, fds: [i32; 2]) -> Result<(), i64>;
-    /// Covers a region that can be written.
-    fn cover(&mut self, start: u64, end: u64);
+    /// An area was mapped. What cannot be written or is not the program's own need not be tracked.
+    fn cover(&mut self, area: &Area, content: Content);
     /// Cheap: false only if no page can have been written for the first time since the last `collect`.
     fn may_have_changed(&mut self) -> bool;
     /// Reports present pages written since they were armed, as ranges in ascending order.
@@ -19,7 +40,135 @@ pub trait Track {
     fn private(&mut self, start: u64, end: u64, f: &mut dyn FnMut(u64, u64));
     /// Arms pages.
     fn arm(&mut self, start: u64, end: u64);
+    /// Nothing is mapped there any more.
+    fn uncover(&mut self, start: u64, end: u64);
+    /// A page that is not armed was, or may have been, written, and was not saved.
+    fn written(&mut self, page: u64);
+    /// Makes the program's mprotect; what can be written afterwards is tracked.
+    fn protect(&mut self, call: &Call) -> i64;
+    /// `old..old + old_len` is about to be moved or resized by mremap; with `whole` all of it counts as written.
+    fn before_move(&mut self, old: (u64, u64), whole: bool);
+    /// It is now `new`. What was moved counts as written, under its new address.
+    fn moved(&mut self, old: (u64, u64), new: (u64, u64), keep_old: bool);
+    /// The kernel is about to write, or to seal, all of it: it is made writable.
+    fn open(&mut self, start: u64, end: u64);
+    /// The kernel writes there whenever it likes: never armed.
+    fn pin(&mut self, page: u64);
+    /// Puts together what tracking has cut into pieces. False: there is nothing to be gained.
+    fn settle(&mut self) -> bool;
+    /// A child that shares this memory has run: faults were taken where `may_have_changed` cannot see them.
+    fn written_behind(&mut self);
+    /// Leaves the address space as it would be without a tracker.
+    fn release(&mut self);
 }
 
-/// The tracker of this process.
-pub type Tracker = WriteProtectAsync;
+/// The tracker of this process: the best that the kernel offers, or the one that was asked for.
+pub enum Tracker {
+    Async(WriteProtectAsync),
+    Signal(WriteProtectSignal),
+}
+
+macro_rules! each {
+    ($self:ident, $t:ident => $e:expr) => {
+        match $self {
+            Tracker::Async($t) => $e,
+            Tracker::Signal($t) => $e,
+        }
+    };
+}
+
+impl Tracker {
+    pub const fn new() -> Tracker {
+        Tracker::Async(WriteProtectAsync::new())
+    }
+
+    /// Attaches the best tracker; with `by_signal` the one that works anywhere.
+    pub fn choose(&mut self, fds: [i32; 2], by_signal: bool) -> Result<(), i64> {
+        if !by_signal {
+            *self = Tracker::new();
+            if self.attach(fds).is_ok() {
+                return Ok(());
+            }
+        }
+        *self = Tracker::Signal(WriteProtectSignal);
+        self.attach(fds)
+    }
+
+    /// Are pages being written unnoticed?
+    pub fn is_lost(&self) -> bool {
+        matches!(self, Tracker::Signal(t) if t.is_lost())
+    }
+
+    /// Must memory be made writable before the kernel writes there for the program?
+    #[inline(always)]
+    pub fn guards_kernel_writes(&self) -> bool {
+        matches!(self, Tracker::Signal(_))
+    }
+}
+
+impl Track for Tracker {
+    fn attach(&mut self, fds: [i32; 2]) -> Result<(), i64> {
+        each!(self, t => t.attach(fds))
+    }
+
+    fn cover(&mut self, area: &Area, content: Content) {
+        each!(self, t => t.cover(area, content))
+    }
+
+    #[inline]
+    fn may_have_changed(&mut self) -> bool {
+        each!(self, t => t.may_have_changed())
+    }
+
+    fn collect(&mut self, start: u64, end: u64, f: &mut dyn FnMut(u64, u64)) {
+        each!(self, t => t.collect(start, end, f))
+    }
+
+    fn private(&mut self, start: u64, end: u64, f: &mut dyn FnMut(u64, u64)) {
+        each!(self, t => t.private(start, end, f))
+    }
+
+    fn arm(&mut self, start: u64, end: u64) {
+        each!(self, t => t.arm(start, end))
+    }
+
+    fn uncover(&mut self, start: u64, end: u64) {
+        each!(self, t => t.uncover(start, end))
+    }
+
+    fn written(&mut self, page: u64) {
+        each!(self, t => t.written(page))
+    }
+
+    fn protect(&mut self, call: &Call) -> i64 {
+        each!(self, t => t.protect(call))
+    }
+
+    fn before_move(&mut self, old: (u64, u64), whole: bool) {
+        each!(self, t => t.before_move(old, whole))
+    }
+
+    fn moved(&mut self, old: (u64, u64), new: (u64, u64), keep_old: bool) {
+        each!(self, t => t.moved(old, new, keep_old))
+    }
+
+    fn open(&mut self, start: u64, end: u64) {
+        each!(self, t => t.open(start, end))
+    }
+
+    fn pin(&mut self, page: u64) {
+        each!(self, t => t.pin(page))
+    }
+
+    fn settle(&mut self) -> bool {
+        each!(self, t => t.settle())
+    }
+
+    fn written_behind(&mut self) {
+        each!(self, t => t.written_behind())
+    }
+
+    fn release(&mut self) {
+        each!(self, t => t.release())
+    }
+}

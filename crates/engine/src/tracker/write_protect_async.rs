@@ -1,7 +1,9 @@
 //! userfaultfd `WP_ASYNC` and `PAGEMAP_SCAN` (Linux ≥ 6.7): no fault handler, writes of the kernel are tracked too.
 
-use super::Track;
+use super::areas::{Area, PROT_WRITE};
+use super::{Content, Track};
 use crate::control::fail;
+use crate::dispatch::{native, Call};
 use crate::scratch;
 use crate::sys::{err, nr, syscall};
 
@@ -58,9 +60,12 @@ impl WriteProtectAsync {
         WriteProtectAsync { uffd: 0, pagemap: 0, faults: 0, forced: false }
     }
 
-    /// Faults were taken where `may_have_changed` cannot see them.
-    pub fn force(&mut self) {
+    fn register(&mut self, start: u64, end: u64) {
         self.forced = true;
+        let mut arg = [start, end - start, REGISTER_MODE_WP, 0];
+        // SAFETY: registering changes no content. Regions that cannot be tracked (vvar, special files) are refused with
+        // EINVAL and hold nothing of the program's.
+        unsafe { syscall!(nr::IOCTL, self.uffd, UFFD_REGISTER, arg.as_mut_ptr()) };
     }
 
     fn scan(&mut self, start: u64, end: u64, wanted: Wanted, vec: &mut [u8], f: &mut dyn FnMut(u64, u64)) {
@@ -154,12 +159,10 @@ impl Track for WriteProtectAsync {
         Ok(())
     }
 
-    fn cover(&mut self, start: u64, end: u64) {
-        self.forced = true;
-        let mut arg = [start, end - start, REGISTER_MODE_WP, 0];
-        // SAFETY: registering changes no content. Regions that cannot be tracked (vvar, special files) are refused with
-        // EINVAL and hold nothing of the program's.
-        unsafe { syscall!(nr::IOCTL, self.uffd, UFFD_REGISTER, arg.as_mut_ptr()) };
+    fn cover(&mut self, area: &Area, _content: Content) {
+        if area.is_tracked() {
+            self.register(area.start, area.end);
+        }
     }
 
     #[inline]
@@ -188,4 +191,41 @@ impl Track for WriteProtectAsync {
         // SAFETY: write protection changes no content. ENOENT: the region was unmapped meanwhile or is not covered.
         unsafe { syscall!(nr::IOCTL, self.uffd, UFFD_WRITEPROTECT, arg.as_mut_ptr()) };
     }
+
+    fn uncover(&mut self, _start: u64, _end: u64) {}
+
+    fn written(&mut self, _page: u64) {
+        self.forced = true;
+    }
+
+    fn protect(&mut self, call: &Call) -> i64 {
+        let [addr, len, prot, ..] = call.args;
+        let r = native(call);
+        if prot as u32 & PROT_WRITE != 0 {
+            self.register(addr & !4095, addr.saturating_add(len).saturating_add(4095) & !4095);
+        }
+        self.forced = true;
+        r
+    }
+
+    fn before_move(&mut self, _old: (u64, u64), _whole: bool) {}
+
+    fn moved(&mut self, _old: (u64, u64), new: (u64, u64), _keep_old: bool) {
+        // Moving takes a region out of the tracker's care.
+        self.register(new.0, new.1);
+    }
+
+    fn open(&mut self, _start: u64, _end: u64) {}
+
+    fn pin(&mut self, _page: u64) {}
+
+    fn settle(&mut self) -> bool {
+        false
+    }
+
+    fn written_behind(&mut self) {
+        self.forced = true;
+    }
+
+    fn release(&mut self) {}
 }

@@ -1,0 +1,110 @@
+//! Where the kernel is about to write for the program, pages are made writable first.
+//!
+//! A tracker that write-protects lets such calls fail with EFAULT; the program would never have seen that. What a call
+//! writes is told by the table of system calls. Where it cannot tell, what the arguments point to is opened.
+
+use crate::dispatch::Call;
+use crate::state::engine;
+use crate::sys::{err, nr};
+use crate::tracker::{areas, opened, watch_opening, Track};
+use crate::user;
+use outlast_calls::{look, written, Class, Memory, Told};
+use outlast_image::layout::{ENGINE_BASE, ENGINE_END, USER_END};
+
+/// Bytes that are opened behind an address of which nothing is known, and words there that may be addresses, too.
+const GUESS: u64 = 16 << 10;
+const WORDS: u64 = 16;
+
+struct Guarded;
+
+impl Memory for Guarded {
+    fn read(&self, at: u64, into: &mut [u8]) -> bool {
+        user::read_bytes(at, into)
+    }
+}
+
+/// Issues a call of the program.
+#[inline(always)]
+pub fn around(call: &Call, issue: impl Fn() -> i64) -> i64 {
+    // SAFETY: only looks which tracker there is.
+    if unsafe { engine() }.tracker.guards_kernel_writes() {
+        return with_writable(call, &issue);
+    }
+    issue()
+}
+
+fn with_writable(call: &Call, issue: &dyn Fn() -> i64) -> i64 {
+    let told = allow(call);
+    let r = issue();
+    if r == err::EFAULT && told == Told::Partly && can_repeat(call) {
+        guess(call, |at| areas::find(at).map_or(0, |area| area.end - at));
+        return issue();
+    }
+    take_back(call, r);
+    r
+}
+
+/// Opens what the call may write.
+pub fn allow(call: &Call) -> Told {
+    watch_opening();
+    if call.nr == nr::CLONE3 {
+        // pidfd, child_tid and parent_tid.
+        for at in [8, 16, 24] {
+            if let Some(address) = user::read(call.args[0].wrapping_add(at)) {
+                open(address, 4);
+            }
+        }
+        return Told::All;
+    }
+    let Some(row) = look(call.nr, &call.args) else { return Told::Partly };
+    if row.outs().is_empty() {
+        return Told::All;
+    }
+    let told = written(row, &call.args, &Guarded, open);
+    if told == Told::Partly {
+        guess(call, |_| GUESS);
+    }
+    told
+}
+
+fn open(start: u64, len: u64) {
+    let end = start.saturating_add(len).min(USER_END);
+    let own = start < ENGINE_END && end > ENGINE_BASE;
+    if start < end && !own {
+        // SAFETY: at the gate; the handler that a fault in a guarded copy calls keeps its state elsewhere.
+        unsafe { engine() }.tracker.open(start, end);
+    }
+}
+
+/// Opens what the arguments point to, and what the first words there point to.
+fn guess(call: &Call, len: impl Fn(u64) -> u64) {
+    let likely = |at: u64| areas::find(at).is_some_and(|a| a.is_tracked());
+    for at in call.args.into_iter().filter(|&at| likely(at)) {
+        open(at, len(at));
+        for i in 0..WORDS {
+            if let Some(inner) = user::read::<u64>(at + i * 8).filter(|&inner| likely(inner)) {
+                open(inner, len(inner));
+            }
+        }
+    }
+}
+
+/// Has a call that failed with EFAULT done nothing that it would do a second time?
+fn can_repeat(call: &Call) -> bool {
+    let class = |row: &outlast_calls::Row| matches!(row.class, Class::Pure | Class::Redo);
+    outlast_calls::row(call.nr).is_some_and(class)
+}
+
+/// A read that got less than was asked for has not written the rest.
+fn take_back(call: &Call, r: i64) {
+    if r < 0 || !matches!(call.nr, nr::READ | nr::PREAD64 | nr::GETDENTS64) || r as u64 >= call.args[2] {
+        return;
+    }
+    let unwritten = call.args[1].saturating_add(r as u64).saturating_add(4095) & !4095;
+    for &(start, end) in opened().unwrap_or(&[]) {
+        if unwritten.max(start) < end {
+            // SAFETY: as `open`.
+            unsafe { engine() }.tracker.arm(unwritten.max(start), end);
+        }
+    }
+}
