@@ -1,7 +1,6 @@
 //! What does not hold yet, test by test: said aloud by every run of the short profile, and run by the thorough one.
 
 use crate::attack::Attack;
-use crate::setting::Tracker;
 use crate::suite::Test;
 
 /// Cases that fail, always or often, under one attack; and why.
@@ -23,9 +22,6 @@ const ATTACKS: &[(Attack, &str)] = &[
 
 /// Why `test` is known to fail; `None` if it must pass.
 pub fn of(test: &Test) -> Option<&'static str> {
-    if test.setting.tracker == Tracker::Mprotect {
-        return Some("the write-protect tracker is not part of this version");
-    }
     let attack = ATTACKS.iter().find(|(attack, _)| *attack == test.attack).map(|(_, why)| *why);
     let case = CASES.iter().find(|(attack, case, _)| *attack == test.attack && *case == test.case.name);
     attack.or(case.map(|(_, _, why)| *why))

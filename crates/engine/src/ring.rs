@@ -15,11 +15,11 @@ const COMPLETIONS: u32 = 32;
 const SETUP_CQSIZE: u32 = 1 << 3;
 const SETUP_NO_MMAP: u32 = 1 << 14;
 const SETUP_SINGLE_ISSUER: u32 = 1 << 12;
-const SETUP_DEFER_TASKRUN: u32 = 1 << 13;
 const SETUP_NO_SQARRAY: u32 = 1 << 16;
-/// What makes a ring cheaper where the kernel has it (6.6): one task submits, completes what did not complete at once when it
-/// asks for it, and entries are taken in the order of their slots.
-const CHEAPER: u32 = SETUP_SINGLE_ISSUER | SETUP_DEFER_TASKRUN | SETUP_NO_SQARRAY;
+/// What makes a ring cheaper where the kernel has it (6.6): one task submits, and entries are taken in the order of their
+/// slots. Not DEFER_TASKRUN: what a worker did for a task that was killed would reach the completion queue some time after
+/// the task is gone.
+const CHEAPER: u32 = SETUP_SINGLE_ISSUER | SETUP_NO_SQARRAY;
 const ENTER_GETEVENTS: u64 = 1;
 const ENTER_REGISTERED_RING: u64 = 1 << 4;
 const REGISTER_RING_FDS: u64 = 20;

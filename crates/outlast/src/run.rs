@@ -78,10 +78,6 @@ impl Run {
             eprintln!("outlast: --tracker async needs Linux 6.7; use --tracker auto");
             return Ok(2);
         }
-        if self.tracker == Tracker::Mprotect {
-            eprintln!("outlast: --tracker mprotect is not part of this version; use --tracker auto");
-            return Ok(2);
-        }
         if self.commit == When::Manual {
             eprintln!("outlast: --commit manual is not part of this version; use --commit visible");
             return Ok(2);
