@@ -191,12 +191,14 @@ struct CloneArgs {
 unsafe fn respawn() {
     let c = control();
     let wanted = c.wanted_pid.load(Acquire);
-    let mut args = CloneArgs { flags: KIN, ..Default::default() };
-    if wanted > 0 {
-        args.set_tid = (&raw const wanted) as u64;
-        args.set_tid_size = 1;
-    }
-    let r = syscall!(nr::CLONE3, &raw const args, core::mem::size_of::<CloneArgs>());
+    // Filters of containers refuse clone3, whose flags they cannot see; only clone3 takes a process id.
+    let r = if wanted > 0 {
+        let set_tid = (&raw const wanted) as u64;
+        let args = CloneArgs { flags: KIN, set_tid, set_tid_size: 1, ..Default::default() };
+        syscall!(nr::CLONE3, &raw const args, core::mem::size_of::<CloneArgs>())
+    } else {
+        syscall!(nr::CLONE, KIN, 0, 0, 0, 0)
+    };
     if r == 0 {
         crate::on_stack(crate::thread::inner_stack_top(), crate::restore::respawned);
     }

@@ -83,7 +83,7 @@ impl Supervisor {
                 }
                 Answer::Refused(Errno::EXIST) if attempt < PID_TRIES && wanted != 0 => std::thread::sleep(PID_PAUSE),
                 Answer::Refused(e) if wanted != 0 => {
-                    self.may_choose_pid &= e != Errno::PERM;
+                    self.may_choose_pid &= !matches!(e, Errno::PERM | Errno::NOSYS);
                     wanted = 0;
                 }
                 // The anchor cannot make processes (limits, memory): a fresh process may be possible.
