@@ -89,6 +89,8 @@ pub fn of(folder: &ProgramFolder) -> Result<Status, Error> {
 
 fn live(status: &mut Status, session: &Session) {
     let control = session.control();
+    // The state first: the figures read after it are those of that state or of a later one.
+    let known = control.state.load(Acquire);
     status.pid = program(session, status.supervisor);
     status.anchor = holder(session, control.anchor_pid.load(Acquire));
     status.pids = status.pid.into_iter().collect();
@@ -97,7 +99,6 @@ fn live(status: &mut Status, session: &Session) {
     status.dirty_pages = control.dirty_pages.load(Acquire);
     status.degradations = reports::degradations(control.degradations.load(Acquire));
     status.last_commit_age_us = age_of_last_commit(control);
-    let known = control.state.load(Acquire);
     status.protected = known == state::PROTECTED && status.pid.is_some();
     status.state = match status.pid.or(status.anchor).or(status.supervisor) {
         None => "resumable".into(),
