@@ -1,9 +1,10 @@
 //! Chunk tables in the region: which address has which frames, and which of its pages are present.
 
 use crate::areas::{Areas, ADDRESS_END, CHUNK, TABLE_ENTRY};
+use crate::bitmap::Bitmap;
 use crate::cpu::Cpu;
 use crate::crc::crc32c;
-use crate::index::{Bitmap, ChunkIndex, STALE};
+use crate::index::{ChunkIndex, STALE};
 use crate::region::Region;
 use bytemuck::{bytes_of, bytes_of_mut, Pod, Zeroable};
 

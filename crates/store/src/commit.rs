@@ -1,17 +1,12 @@
 //! Transactions: entries go straight into the ring, then the header, then the word that publishes them.
 
-use crate::areas::{ADDRESS_END, CHUNK, COMMITTED, PAGE, TOUCHED_ENTRY};
+use crate::areas::{ADDRESS_END, COMMITTED, PAGE};
 use crate::error::{Area, StoreError};
-use crate::index::{is_set, page_of, set, TOUCHED};
 use crate::record::{is_page, kind, Header, Tag, HEADER, RECORD_MAGIC, TAG};
 use crate::region::Region;
 use crate::store::Store;
 use crate::word::seal;
 use bytemuck::{bytes_of, Zeroable};
-
-/// In a durable store, as many absent pages of one transaction go into the ring before the rest are written to their
-/// frames, which costs a sync of its own.
-const DURABLE_PAGES_IN_RING: u32 = if cfg!(test) { 2 } else { 256 };
 
 /// The transaction that is open, if any.
 #[derive(Clone, Copy, Default)]
@@ -22,14 +17,9 @@ pub struct Transaction {
     /// The first error; commit returns it.
     pub failed: Option<StoreError>,
     /// Absent pages that went into the ring.
-    in_ring: u32,
+    pub in_ring: u32,
     /// Range of frames written directly: first byte, end. Empty when equal.
-    direct: (u64, u64),
-}
-
-/// An entry of the list of touched chunks.
-pub fn touched_entry(epoch: u64, index: u32) -> u64 {
-    seal(epoch << 24 | index as u64)
+    pub direct: (u64, u64),
 }
 
 impl<R: Region> Store<'_, R> {
@@ -46,14 +36,6 @@ impl<R: Region> Store<'_, R> {
                 in_ring: 0,
                 direct: (0, 0),
             };
-        }
-    }
-
-    /// Stores a page. Absent pages are written to their frame, others into the ring. Errors wait for [`Store::commit`].
-    #[inline]
-    pub fn page(&mut self, addr: u64, bytes: &[u8; PAGE as usize]) {
-        if let Err(error) = self.try_page(addr, bytes) {
-            self.fail(error);
         }
     }
 
@@ -221,60 +203,6 @@ impl<R: Region> Store<'_, R> {
         }
         self.transaction.cursor = at + len;
         Ok(at)
-    }
-
-    fn try_page(&mut self, addr: u64, bytes: &[u8; PAGE as usize]) -> Result<(), StoreError> {
-        if !is_page(addr) {
-            return Err(StoreError::Misaligned);
-        }
-        let index = match self.chunks.locate(addr) {
-            Some(index) => index,
-            None => self.new_chunk(addr & !(CHUNK - 1))?,
-        };
-        let page = page_of(addr);
-        let absent = !is_set(&self.chunks.state(index).busy, page);
-        let durable = self.superblock.params.durable;
-        if absent && !(durable && self.transaction.in_ring < DURABLE_PAGES_IN_RING) {
-            self.append(kind::NEW_PAGE, 0, index, addr, &[])?;
-            self.touch(index);
-            let frame = self.superblock.areas.frame(index, page);
-            self.region.write(frame, bytes);
-            let (first, end) = self.transaction.direct;
-            let first = if first == end { frame } else { first.min(frame) };
-            self.transaction.direct = (first, end.max(frame + PAGE));
-        } else {
-            self.append(kind::PAGE, 0, index, addr, &[bytes])?;
-            set(&mut self.chunks.state_mut(index).logged, page);
-            self.transaction.in_ring += absent as u32;
-        }
-        let state = self.chunks.state_mut(index);
-        set(&mut state.busy, page);
-        state.make_live(page);
-        Ok(())
-    }
-
-    fn new_chunk(&mut self, chunk: u64) -> Result<u32, StoreError> {
-        // The entry first, its index after: what is not in the ring must not be in the index.
-        let at = self.reserve(TAG)?;
-        let Some(index) = self.chunks.allocate(chunk) else {
-            self.transaction.cursor = at;
-            return Err(StoreError::NoRoom(Area::Base));
-        };
-        let tag = Tag { kind: kind::NEW_CHUNK, detail: 0, count: index, word: chunk };
-        self.region.write(at, bytes_of(&tag));
-        Ok(index)
-    }
-
-    /// Lists the chunk as one whose absent frames may hold something, before that is so.
-    fn touch(&mut self, index: u32) {
-        let epoch = self.head.epoch;
-        let state = self.chunks.state_mut(index);
-        if state.flags & TOUCHED == 0 {
-            state.flags |= TOUCHED;
-            let at = self.superblock.areas.touched.off + self.touched * TOUCHED_ENTRY;
-            self.touched += 1;
-            self.region.publish(at, touched_entry(epoch, index));
-        }
     }
 
     fn try_put(&mut self, kind: u16, key: u64, first: &[u8], second: &[u8]) -> Result<(), StoreError> {

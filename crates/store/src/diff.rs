@@ -1,9 +1,10 @@
 //! Pages that are dirtied again and again: only their changed cache lines go into the ring.
 
 use crate::areas::PAGE;
+use crate::bitmap::{is_set, set};
 use crate::cpu::Cpu;
 use crate::error::StoreError;
-use crate::index::{is_set, page_of, set};
+use crate::index::page_of;
 use crate::record::{is_page, kind, Tag, TAG};
 use crate::region::Region;
 use crate::store::Store;

@@ -4,10 +4,11 @@
 //! cut short is simply done again by the next [`Store::open`].
 
 use crate::areas::{FOLDING, HEADS, PAGE};
+use crate::bitmap::{each_run, is_set};
 use crate::chunk_table;
 use crate::error::StoreError;
 use crate::head::Head;
-use crate::index::{each_run, is_set, page_of, STALE, TOUCHED};
+use crate::index::{page_of, STALE, TOUCHED};
 use crate::record::Entry;
 use crate::region::Region;
 use crate::ring::Entries;

@@ -25,13 +25,20 @@
 //! snapshot beside those in force, then a head with the next epoch. Records carry the epoch, so that what is left in the
 //! ring from before a fold never counts again.
 //!
+//! # What is checked
+//!
+//! Superblock, heads, tables, snapshots, records and journal entries carry a CRC-32C seeded by the store's random id, and
+//! the words beside the heads carry 16 check bits. Frames carry none: a page damaged in the base is not noticed.
+//!
 //! The library allocates nothing: it works in the memory that its caller hands in, because it runs inside the protected
 //! process. All that it reads from the region is untrusted.
 #![no_std]
 #[cfg(any(test, feature = "std"))]
 extern crate std;
 
+mod abort;
 mod areas;
+mod bitmap;
 mod chunk_table;
 mod commit;
 mod cpu;
@@ -45,6 +52,7 @@ mod head;
 mod index;
 mod journal;
 mod objects;
+mod page;
 mod read;
 mod record;
 mod recover;

@@ -1,10 +1,11 @@
 //! Reading the state: pages, where they lie in the file, objects.
 
 use crate::areas::{CHUNK, PAGE};
+use crate::bitmap::{each_run, is_set, mask};
 use crate::diff::Page;
 use crate::error::StoreError;
 use crate::fold::each_line;
-use crate::index::{each_run, is_set, mask, page_of};
+use crate::index::page_of;
 use crate::record::{is_page, Entry};
 use crate::region::Region;
 use crate::ring::Entries;

@@ -1,16 +1,15 @@
 //! Opening a store that somebody died over. Everything read here is untrusted.
 
 use crate::areas::{CHUNK, COMMITTED, FOLDING, JOURNAL_RUN, PAGE, TOUCHED_ENTRY};
+use crate::bitmap::each_run;
 use crate::chunk_table;
-use crate::commit::touched_entry;
 use crate::cpu::Cpu;
 use crate::error::{OpenError, StoreError};
 use crate::head::{Head, Other, MAX_SEQ};
-use crate::index::{each_run, page_of};
 use crate::objects::Object;
-use crate::record::{Entry, Header, HEADER};
+use crate::page::touched_entry;
+use crate::record::{Header, HEADER};
 use crate::region::Region;
-use crate::ring::Entries;
 use crate::scratch::{Scratch, SCRATCH_LEN};
 use crate::store::Store;
 use crate::superblock::Superblock;
@@ -133,7 +132,7 @@ impl<'s, R: Region> Store<'s, R> {
     }
 
     /// Fills the index with the state of `head` alone.
-    fn load_base(&mut self, head: Head) -> Result<(), OpenError> {
+    pub(crate) fn load_base(&mut self, head: Head) -> Result<(), OpenError> {
         let areas = self.superblock.areas;
         self.chunks.clear();
         self.objects.clear();
@@ -208,42 +207,5 @@ impl<'s, R: Region> Store<'s, R> {
         }
         let absent = self.chunks.state(index).live.map(|word| !word);
         each_run(&absent, |first, count| region.discard(areas.frame(index, first), count as u64 * PAGE));
-    }
-
-    /// Forgets the open transaction, if any: the state is the last published one again.
-    ///
-    /// # Errors
-    /// `Damaged` if that cannot be read back. `Sync` if a durable store cannot make sure of it: after a power loss the
-    /// transaction may turn out to be committed.
-    pub fn abort(&mut self) -> Result<(), StoreError> {
-        if !self.transaction.open || self.read_only {
-            self.transaction.open = false;
-            return Ok(());
-        }
-        self.transaction.open = false;
-        let (areas, start) = (self.superblock.areas, self.ring_start());
-        let (seq, group_seq, used) = (self.seq, self.group_seq, self.ring_used);
-        if self.transaction.cursor > start + HEADER {
-            let mut entries = Entries::of_body(areas.ring, start + HEADER, self.transaction.cursor);
-            while let Ok(Some(entry)) = entries.next(&self.region) {
-                if let Entry::NewPage { addr, index } = entry {
-                    if index >= areas.chunks() {
-                        break;
-                    }
-                    self.region.discard(areas.frame(index, page_of(addr)), PAGE);
-                }
-            }
-        }
-        if start + HEADER <= areas.ring.off + areas.ring.len {
-            // The header that a failed commit may have left must not count.
-            self.region.write(start, &[0; HEADER as usize]);
-        }
-        let durable = self.superblock.params.durable;
-        let synced = if durable { self.region.sync_pages_of(start, HEADER) } else { Ok(()) };
-        let rebuilt = self.load_base(self.head).is_ok() && self.replay(seq).is_ok() && self.seq == seq;
-        self.chunks.list_free();
-        self.damaged |= !rebuilt || self.ring_used != used;
-        (self.seq, self.group_seq, self.ring_used, self.touched) = (seq, group_seq, used, 0);
-        self.refusal().map_or(Ok(synced?), Err)
     }
 }

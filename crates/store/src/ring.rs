@@ -1,8 +1,9 @@
 //! Reading records back.
 
 use crate::areas::{Span, COMMITTED};
+use crate::bitmap::{is_set, set};
 use crate::error::{Area, StoreError};
-use crate::index::{is_set, page_of, set, ChunkState};
+use crate::index::{page_of, ChunkState};
 use crate::record::{read_entry, Entry, Header, HEADER, RECORD_MAGIC};
 use crate::region::Region;
 use crate::store::Store;

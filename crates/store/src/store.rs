@@ -1,11 +1,12 @@
 //! The store of one process: what it holds in memory, making one, and plain questions to it.
 
 use crate::areas::{Areas, COMMITTED, FOLDING, HEADS, JOURNAL_RUN, PAGE};
+use crate::bitmap::is_set;
 use crate::commit::Transaction;
 use crate::cpu::Cpu;
 use crate::error::OpenError;
 use crate::head::Head;
-use crate::index::{is_set, page_of, ChunkIndex};
+use crate::index::{page_of, ChunkIndex};
 use crate::journal::Journal;
 use crate::objects::ObjectIndex;
 use crate::region::{Region, SyncError};
