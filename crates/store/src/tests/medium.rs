@@ -9,6 +9,15 @@ use std::vec::Vec;
 const SECTOR: u64 = 512;
 type Sector = [u8; SECTOR as usize];
 
+/// A sector of which nobody knows what is on the medium.
+#[derive(Clone, Default)]
+pub struct Unsynced {
+    /// Every version in the cache since it was synced.
+    versions: Vec<Sector>,
+    /// A sync of it failed: the kernel takes it for clean and does not write it again.
+    forgotten: bool,
+}
+
 /// A medium with a volatile cache before it.
 #[derive(Clone)]
 pub struct Medium {
@@ -16,8 +25,8 @@ pub struct Medium {
     synced: Image,
     /// What a reader sees.
     pub cached: Image,
-    /// Sectors that were changed since they were synced, with every version in the cache since.
-    pub unsynced: BTreeMap<u64, Vec<Sector>>,
+    /// Sectors that were changed since they were synced.
+    pub unsynced: BTreeMap<u64, Unsynced>,
 }
 
 impl Medium {
@@ -42,7 +51,9 @@ impl Medium {
     fn changed(&mut self, sector: u64) {
         let mut version = [0; SECTOR as usize];
         self.cached.read(sector * SECTOR, &mut version);
-        self.unsynced.entry(sector).or_default().push(version);
+        let unsynced = self.unsynced.entry(sector).or_default();
+        unsynced.versions.push(version);
+        unsynced.forgotten = false;
     }
 
     /// Only sectors that hold something change.
@@ -61,9 +72,12 @@ impl Medium {
         let sectors: Vec<u64> =
             self.unsynced.range(off / SECTOR..(off + len) / SECTOR).map(|(sector, _)| *sector).collect();
         for sector in sectors {
-            let versions = self.unsynced.remove(&sector).expect("listed");
-            if done {
-                self.synced.write(sector * SECTOR, versions.last().expect("never empty"));
+            let unsynced = self.unsynced.get_mut(&sector).expect("listed");
+            if !done {
+                unsynced.forgotten = true;
+            } else if !unsynced.forgotten {
+                self.synced.write(sector * SECTOR, unsynced.versions.last().expect("never empty"));
+                self.unsynced.remove(&sector);
             }
         }
     }
@@ -71,7 +85,7 @@ impl Medium {
     /// What is left if `choose(versions)` says which version of a sector arrived: 0 for none, n for the n-th.
     pub fn after_power_loss(&self, mut choose: impl FnMut(usize) -> usize) -> Image {
         let mut left = self.synced.clone();
-        for (sector, versions) in &self.unsynced {
+        for (sector, Unsynced { versions, .. }) in &self.unsynced {
             if let Some(version) = choose(versions.len()).checked_sub(1) {
                 left.write(sector * SECTOR, &versions[version]);
             }

@@ -203,6 +203,7 @@ fn small_steps() -> Vec<Step> {
         // The third absent page of a transaction goes into its frame.
         Step::Commit((1..4).map(|n| Change::Page { addr: CHUNKS[1] + n * PAGE, fill: n }).collect()),
         Step::Journal { kind: 1, len: 900, fill: 5 },
+        Step::ClearJournal,
         Step::Fold,
     ])
 }
@@ -213,7 +214,7 @@ fn every_subset_of_unsynced_sectors_of_small_steps() {
     let first = Step::Commit(Vec::from([Change::Page { addr: CHUNKS[3], fill: 1 }]));
     for step in small_steps() {
         let effort = Effort { bits: 12, samples: 200, again: 40, keep: 100 };
-        let steps = [first.clone(), step];
+        let steps = [first.clone(), Step::Journal { kind: 2, len: 30, fill: 6 }, step];
         let found = lose_power_everywhere(&formatted(true), &Rc::default(), &steps, effort, &mut random);
         assert!(found.unwrap_or_else(|error| panic!("{error}")).0.len() > 1);
     }
@@ -264,58 +265,90 @@ fn without_the_checksum_a_torn_record_is_noticed() {
     assert!(found.is_err());
 }
 
+/// A durable store on a medium that can be told to fail.
+struct Failing<'s> {
+    store: Store<'s, Recorder>,
+    medium: Medium,
+    state: Rc<Model>,
+}
+
+impl<'s> Failing<'s> {
+    /// A store with four pages.
+    fn new(scratch: &'s mut [u8]) -> Failing<'s> {
+        let image = formatted(true);
+        let (store, _) = Store::open(Recorder::from(image.clone()), scratch).unwrap();
+        let mut failing = Failing { store, medium: Medium::new(image), state: Rc::default() };
+        failing.perform(&four_pages(1));
+        failing
+    }
+
+    fn perform(&mut self, step: &Step) {
+        self.state = perform(&mut self.store, step, &self.state);
+    }
+
+    /// Whatever is lost, the state is the acknowledged one.
+    fn lose_power(&mut self) {
+        compare(&self.store, &self.state).unwrap();
+        let expected = Expected { acknowledged: self.state.clone(), under_way: self.state.clone() };
+        self.store.region.log.drain(..).for_each(|op| self.medium.apply(&op));
+        let effort = Effort { bits: 8, samples: 20, again: 10, keep: 1000 };
+        let (mut random, mut scratch) = (Random::new(11), std::vec![0; SCRATCH]);
+        lose_power_here(&self.medium, &expected, effort, &mut random, &mut scratch, &mut Vec::new()).unwrap();
+    }
+
+    fn change_and_fail(&mut self) {
+        self.store.begin();
+        Change::Page { addr: CHUNKS[0], fill: 2 }.make(&mut self.store, &self.state);
+        assert_eq!(self.store.commit(), Err(StoreError::Sync(5)));
+        assert_eq!(self.store.commit(), Err(StoreError::Sync(5)), "it stays refused");
+        assert_eq!(self.store.seq(), self.state.seq);
+    }
+}
+
+fn four_pages(fill: u64) -> Step {
+    Step::Commit((0..4).map(|n| Change::Page { addr: CHUNKS[n], fill }).collect())
+}
+
 /// Once a sync fails, the kernel takes the pages for clean: they are written again, or what they hold is lost.
 #[test]
-fn a_sync_that_fails_leaves_the_published_state() {
-    let mut random = Random::new(11);
-    let (mut scratch, mut simulated) = (std::vec![0; SCRATCH], std::vec![0; SCRATCH]);
-    let (mut store, _) = Store::open(Recorder::from(formatted(true)), &mut scratch).unwrap();
-    let mut medium = Medium::new(store.region().image.clone());
-    store.region.log.clear();
-    let mut lose_power = |store: &mut Store<Recorder>, state: &Rc<Model>| {
-        let expected = Expected { acknowledged: state.clone(), under_way: state.clone() };
-        store.region.log.drain(..).for_each(|op| medium.apply(&op));
-        let effort = Effort { bits: 8, samples: 20, again: 10, keep: 1000 };
-        lose_power_here(&medium, &expected, effort, &mut random, &mut simulated, &mut Vec::new()).unwrap();
-    };
-    let page = |fill| Step::Commit((0..4).map(|n| Change::Page { addr: CHUNKS[n], fill }).collect());
-    let state = perform(&mut store, &page(1), &Rc::default());
-    lose_power(&mut store, &state);
+fn a_commit_whose_sync_fails_never_counts() {
+    let mut scratch = std::vec![0; SCRATCH];
+    let mut failing = Failing::new(&mut scratch);
+    failing.lose_power();
+    failing.store.region.syncs_left = Some(0);
+    failing.change_and_fail();
+    assert_eq!(failing.store.abort(), Err(StoreError::Sync(5)), "nobody knows what is on the medium");
+    failing.change_and_fail();
+    failing.store.region.syncs_left = None;
+    failing.store.abort().unwrap();
+    failing.perform(&Step::Journal { kind: 1, len: 10, fill: 1 });
+    failing.lose_power();
+}
 
-    store.region.syncs_left = Some(0);
-    store.begin();
-    Change::Page { addr: CHUNKS[0], fill: 2 }.make(&mut store, &state);
-    assert_eq!(store.commit(), Err(StoreError::Sync(5)));
-    assert_eq!(store.commit(), Err(StoreError::Sync(5)), "it stays refused");
-    assert_eq!(store.seq(), 1);
-    assert_eq!(store.abort(), Err(StoreError::Sync(5)), "nobody knows what is on the medium");
-    compare(&store, &state).unwrap();
-    store.begin();
-    Change::Page { addr: CHUNKS[0], fill: 3 }.make(&mut store, &state);
-    assert_eq!(store.commit(), Err(StoreError::Sync(5)));
-    store.region.syncs_left = None;
-    store.abort().unwrap();
-    let mut state = perform(&mut store, &Step::Journal { kind: 1, len: 10, fill: 1 }, &state);
-    lose_power(&mut store, &state);
-
+#[test]
+fn a_fold_whose_sync_fails_can_be_done_again() {
     // The mark, the base, the head.
     for good in 0..3 {
-        store.region.syncs_left = Some(good);
-        assert_eq!(store.fold(), Err(StoreError::Sync(5)));
-        lose_power(&mut store, &state);
-        compare(&store, &state).unwrap();
-        store.region.syncs_left = None;
-        store.begin();
-        let refused = store.commit().err();
-        assert_eq!(refused, (good == 2).then_some(StoreError::Sync(5)), "only when the head is in doubt");
-        store.abort().unwrap();
-        let mut counted = Model::clone(&state);
-        (counted.seq, counted.journal) = (store.seq(), journal(&mut store));
-        state = Rc::new(counted);
-        lose_power(&mut store, &state);
+        for commit_between in [false, true] {
+            let mut scratch = std::vec![0; SCRATCH];
+            let mut failing = Failing::new(&mut scratch);
+            failing.store.region.syncs_left = Some(good);
+            assert_eq!(failing.store.fold(), Err(StoreError::Sync(5)));
+            failing.store.region.syncs_left = None;
+            failing.lose_power();
+            if commit_between {
+                failing.store.begin();
+                let committed = failing.store.commit();
+                failing.store.abort().unwrap();
+                assert_eq!(committed.is_err(), good == 2, "refused while the head is in doubt");
+                let state = Model { seq: failing.store.seq(), ..Model::clone(&failing.state) };
+                failing.state = Rc::new(state);
+                failing.lose_power();
+            }
+            failing.perform(&Step::Fold);
+            failing.lose_power();
+            failing.perform(&four_pages(3));
+            failing.lose_power();
+        }
     }
-    store.fold().unwrap();
-    lose_power(&mut store, &state);
-    let state = perform(&mut store, &page(4), &state);
-    lose_power(&mut store, &state);
 }
