@@ -235,7 +235,7 @@ impl Ring {
                 if err::is(r) && r != err::EINTR {
                     return r;
                 }
-                if crate::thread::current().pending != 0 {
+                if crate::thread::current().pending.load(Acquire) != 0 {
                     return self.cancel(entry.user_data);
                 }
                 r = self.enter(0, 1, ENTER_GETEVENTS);

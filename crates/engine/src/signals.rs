@@ -247,7 +247,7 @@ unsafe extern "C" fn on_signal(sig: i32, info: *mut [u64; 16], uc: *mut Ucontext
         } else {
             look_again(uc);
             t.siginfo = *info;
-            t.pending |= pending_bit::SIGNAL;
+            t.pending.fetch_or(pending_bit::SIGNAL, Release);
             uc.sigmask |= !OWNED;
             return;
         }
@@ -316,7 +316,7 @@ unsafe fn knock(t: &mut Thread, uc: &mut Ucontext) {
             uc.regs.rip = address!(exit_window);
             uc.regs.rsp = t.stack_top;
         }
-        t.pending |= pending_bit::REQUEST;
+        t.pending.fetch_or(pending_bit::REQUEST, Release);
         return;
     }
     if crate::periodic::in_critical_section(t, rip) {
@@ -403,9 +403,9 @@ fn enter_handler(t: &mut Thread, sig: i32, action: &SignalAction) {
 /// All signals are blocked in the kernel if one was deferred.
 pub unsafe extern "C" fn pending_work(t: &mut Thread) {
     phase(at::SIGNAL);
-    if t.pending & pending_bit::REQUEST != 0 {
-        t.pending &= !pending_bit::REQUEST;
-        if t.pending == 0 && t.interrupted != 0 && t.regs.rax as i64 == err::EINTR {
+    if t.pending.load(Acquire) & pending_bit::REQUEST != 0 {
+        t.pending.fetch_and(!pending_bit::REQUEST, AcqRel);
+        if t.pending.load(Acquire) == 0 && t.interrupted != 0 && t.regs.rax as i64 == err::EINTR {
             // The program must not notice: the call is issued again, and a commit that is asked for stands before it.
             t.interrupted = 0;
             t.regs.rip -= 2;
@@ -413,8 +413,8 @@ pub unsafe extern "C" fn pending_work(t: &mut Thread) {
         }
         crate::requests::serve();
     }
-    if t.pending & pending_bit::SIGNAL != 0 {
-        t.pending &= !pending_bit::SIGNAL;
+    if t.pending.load(Acquire) & pending_bit::SIGNAL != 0 {
+        t.pending.fetch_and(!pending_bit::SIGNAL, AcqRel);
         deliver(t);
     }
     phase(at::PROGRAM);

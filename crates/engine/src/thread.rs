@@ -1,5 +1,6 @@
 //! The thread control block: what the gate's assembler reaches through GS.
 
+use core::sync::atomic::AtomicU32;
 use outlast_image::context::{PendingCall, Registers, ThreadContext, XSAVE_LEN, XSAVE_OFFSET};
 
 /// Bytes of the engine's own stack for a thread.
@@ -22,8 +23,8 @@ pub struct Thread {
     pub this: u64,
     /// The program's registers at the gate.
     pub regs: Registers,
-    /// Bits of [`pending_bit`]; the gate looks before and after every call.
-    pub pending: u32,
+    /// Bits of [`pending_bit`]; the gate looks before and after every call. Handlers set them at any moment.
+    pub pending: AtomicU32,
     /// Not 0: the gate sends every call back to run natively. [`crate::calls::shared_child::SHARED`]: there they trap
     /// again, as calls of a child that shares this memory.
     pub native: u32,

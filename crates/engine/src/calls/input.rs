@@ -14,6 +14,7 @@ use crate::state::Engine;
 use crate::sys::{err, nr};
 use crate::thread::Thread;
 use crate::user;
+use core::sync::atomic::Ordering::*;
 use outlast_image::descriptor::descriptor_kind as kind;
 
 const MSG_PEEK: u64 = 2;
@@ -113,7 +114,7 @@ fn receive_timeout(e: &mut Engine, fd: i32) -> i64 {
 /// to the program. Called by `consume`, and by a restore.
 pub fn finish(e: &mut Engine, t: &mut Thread, call: &Call, operation: &mut Operation) -> i64 {
     let r = take(e, t, call, operation);
-    if r == err::EINTR && t.pending != 0 {
+    if r == err::EINTR && t.pending.load(Acquire) != 0 {
         t.interrupted = 1;
     }
     r

@@ -8,6 +8,7 @@ use crate::ring::{op, Entry};
 use crate::state::Engine;
 use crate::sys::{err, nr, syscall};
 use crate::thread::Thread;
+use core::sync::atomic::Ordering::*;
 use outlast_image::context::pending_kind;
 
 const AT_FDCWD: i32 = -100;
@@ -35,7 +36,7 @@ pub fn finish(e: &mut Engine, t: &mut Thread, call: &Call, operation: &mut Opera
         let r = operation.run(e, entry);
         match (r, call.nr) {
             (err::EINTR | err::ECANCELED, _) => {
-                if t.pending != 0 {
+                if t.pending.load(Acquire) != 0 {
                     t.interrupted = 1;
                     return err::EINTR;
                 }

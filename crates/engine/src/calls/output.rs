@@ -14,7 +14,7 @@ use crate::state::Engine;
 use crate::sys::{err, nr, syscall};
 use crate::thread::{pending_bit, Thread};
 use crate::user;
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::Ordering::*;
 use outlast_image::context::{pending_kind, PendingCall};
 use outlast_image::descriptor::descriptor_kind as kind;
 use outlast_image::event::phase as at;
@@ -69,7 +69,7 @@ fn send(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
 pub fn finish(e: &mut Engine, t: &mut Thread, call: &Call, operation: &mut Operation) -> i64 {
     let r = send_parts(e, t, call, operation);
     if control().request.load(Relaxed) != 0 {
-        t.pending |= pending_bit::REQUEST;
+        t.pending.fetch_or(pending_bit::REQUEST, Release);
     }
     r
 }
@@ -107,7 +107,7 @@ fn send_parts(e: &mut Engine, t: &mut Thread, call: &Call, operation: &mut Opera
                 }
             }
             err::EINTR | err::ECANCELED => {
-                if t.pending != 0 && !may_go_on(t, operation) {
+                if t.pending.load(Acquire) != 0 && !may_go_on(t, operation) {
                     t.interrupted = 1;
                     return partial(t, operation, err::EINTR);
                 }
@@ -131,9 +131,9 @@ fn send_parts(e: &mut Engine, t: &mut Thread, call: &Call, operation: &mut Opera
 /// A request of the supervisor's must not cut an output short that is on its way, nor commit in the middle of it: it
 /// waits for the output's end.
 fn may_go_on(t: &mut Thread, operation: &Operation) -> bool {
-    let only_asked = t.pending == pending_bit::REQUEST && operation.done > 0;
+    let only_asked = t.pending.load(Acquire) == pending_bit::REQUEST && operation.done > 0;
     if only_asked {
-        t.pending &= !pending_bit::REQUEST;
+        t.pending.fetch_and(!pending_bit::REQUEST, AcqRel);
         t.interrupted = 0;
     }
     only_asked

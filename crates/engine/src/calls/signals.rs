@@ -8,6 +8,7 @@ use crate::state::Engine;
 use crate::sys::{err, nr, syscall};
 use crate::thread::Thread;
 use crate::user;
+use core::sync::atomic::Ordering::*;
 use outlast_image::event::phase as at;
 use outlast_image::kernel::SignalAction;
 
@@ -88,7 +89,7 @@ fn mask(t: &mut Thread, [how, new, old, size, ..]: [u64; 6]) -> i64 {
             2 => set,
             _ => return err::EINVAL,
         } & !(bit(SIGKILL) | bit(SIGSTOP));
-        if t.pending & crate::thread::pending_bit::SIGNAL == 0 {
+        if t.pending.load(Acquire) & crate::thread::pending_bit::SIGNAL == 0 {
             signals::set_kernel_mask(t.mask);
         }
     }

@@ -9,6 +9,7 @@ use crate::operation::Operation;
 use crate::state::Engine;
 use crate::sys::{err, nr};
 use crate::thread::Thread;
+use core::sync::atomic::Ordering::*;
 use outlast_calls::{row, Witness};
 use outlast_image::context::pending_kind;
 
@@ -28,7 +29,7 @@ pub fn finish(e: &mut Engine, t: &mut Thread, call: &Call, operation: &mut Opera
     loop {
         let r = operation.perform(e, |e, id| note().close(make(e, id, call)));
         if r == err::EINTR {
-            if t.pending != 0 {
+            if t.pending.load(Acquire) != 0 {
                 t.interrupted = 1;
                 return r;
             }

@@ -58,7 +58,7 @@ unsafe fn run(rung: Rung) -> ! {
     c.t_begin.store(begun, Release);
     e.load_args();
     let t = thread::install();
-    t.pending = 0;
+    t.pending.store(0, Release);
     t.native = 0;
     if t.rseq[0] != 0 {
         // The kernel writes there whenever the thread is rescheduled; soon nothing will be mapped there. A clone of an
