@@ -16,6 +16,7 @@ mod null;
 mod pair;
 mod python;
 mod reader;
+mod recursion;
 mod screens;
 mod security;
 mod shell;
@@ -42,6 +43,7 @@ pub fn all() -> impl Iterator<Item = &'static Case> {
         mapper::CASES,
         unwind::CASES,
         jumps::CASES,
+        recursion::CASES,
         vectors::CASES,
         signals::CASES,
         null::CASES,

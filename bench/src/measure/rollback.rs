@@ -8,7 +8,7 @@ use crate::promise::{Promise, Relation, Unit};
 use crate::running::Running;
 use crate::user::User;
 use crate::workshop::Workshop;
-use outlast_image::event::{event_kind, Event};
+use outlast_image::event::event_kind;
 use rustix::process::{kill_process, Signal};
 use std::process::Stdio;
 use std::sync::atomic::Ordering::Acquire;
@@ -75,26 +75,24 @@ fn await_stillness(running: &mut Running, before: u64) -> Outcome<u64> {
     Err(Failure::TooLong("a turn of the program to be crashed".into(), PATIENCE.as_secs()))
 }
 
-/// Time between the two events by which the engine reports a rollback.
+/// The time that the engine reports a rollback to have taken.
 ///
 /// # Errors
 /// Among others: the rollback failed, and the program was respawned in its place.
 fn await_rollback(running: &mut Running, seen: &mut u32) -> Outcome<Duration> {
     let until = Instant::now() + PATIENCE;
-    let mut events: Vec<Event> = Vec::new();
     while Instant::now() < until {
-        events.extend(running.session()?.events_since(seen));
-        let first = |kind| events.iter().find(|event| event.kind == kind);
-        match (first(event_kind::ROLLBACK), first(event_kind::RESTORED)) {
-            (Some(begun), Some(done)) if done.rung == 1 => {
-                return Ok(Duration::from_nanos(done.time_ns.saturating_sub(begun.time_ns)))
+        for event in running.session()?.events_since(seen) {
+            match event.kind {
+                event_kind::ROLLBACK => return Ok(Duration::from_nanos(event.duration_ns)),
+                event_kind::RESTORED => {
+                    let told = format!("restored on rung {} in place of 1", event.rung);
+                    return Err(Failure::Unreadable("the engine".into(), told));
+                }
+                _ => {}
             }
-            (_, Some(done)) => {
-                let told = format!("restored on rung {} in place of 1", done.rung);
-                return Err(Failure::Unreadable("the engine".into(), told));
-            }
-            _ => std::thread::sleep(STILL / 20),
         }
+        std::thread::sleep(STILL / 20);
     }
     Err(Failure::TooLong("a rollback".into(), PATIENCE.as_secs()))
 }

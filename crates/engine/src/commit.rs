@@ -142,6 +142,7 @@ fn save_range(e: &mut Engine, start: u64, end: u64) -> usize {
         if known {
             pages += save_known(e, at, stop);
         } else {
+            e.maps_dirty |= !regions::are_known(at, stop);
             // Never stored: most of it may be untouched file pages or zeroes, which need no room.
             // SAFETY: as `save_written`.
             let inner = unsafe { engine() };

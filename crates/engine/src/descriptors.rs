@@ -173,6 +173,11 @@ impl Descriptors {
         self.dirty = true;
     }
 
+    /// How many are open.
+    pub fn count(&self) -> usize {
+        self.open[..self.words].iter().map(|word| word.count_ones() as usize).sum()
+    }
+
     /// The bitmap of open descriptors: the object of a commit.
     pub fn bitmap(&self) -> &[u8] {
         bytemuck::cast_slice(&self.open[..self.words])

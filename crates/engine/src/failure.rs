@@ -3,8 +3,8 @@
 use crate::control::{control, event};
 use crate::frame::Ucontext;
 use crate::signals::{self, bit, OWNED};
-use crate::state::engine;
-use crate::sys::{nr, syscall, tsc};
+use crate::state::{engine, Fault};
+use crate::sys::{now_ns, nr, syscall};
 use crate::thread::{self, Thread};
 use core::sync::atomic::Ordering::*;
 use outlast_image::control::state;
@@ -81,9 +81,7 @@ pub unsafe fn fatal_at_gate(sig: i32, info: &[u64; 16], t: &mut Thread) {
 }
 
 unsafe fn roll_back(sig: i32, address: u64) -> ! {
-    let c = control();
-    c.rollbacks.fetch_add(1, Relaxed);
-    c.probe[2].store(tsc(), Relaxed);
-    event(event_kind::ROLLBACK, 1, 0, sig as u64, address);
+    control().rollbacks.fetch_add(1, Relaxed);
+    engine().fault = Fault { signal: sig as u32, address, met_ns: now_ns() };
     crate::on_stack(thread::inner_stack_top(), crate::restore::in_place)
 }

@@ -136,7 +136,9 @@ fn is_store(path: &[u8]) -> bool {
 pub fn encode(text: &[u8], heap: (u64, u64)) -> &'static [u8] {
     let out = scratch::regions_object();
     let mut n = 0;
+    let mut known = Known::anew();
     for_each(text, heap, |m| {
+        known.add(m.region.start, m.region.end);
         let head = bytemuck::bytes_of(&m.region);
         if n + head.len() + m.path.len() > out.len() {
             fail!(err::ENOMEM);
@@ -149,17 +151,53 @@ pub fn encode(text: &[u8], heap: (u64, u64)) -> &'static [u8] {
     &out[..n]
 }
 
-/// Walks an encoded object; stops at the first entry that does not fit (the object is untrusted).
-pub fn decode<'a>(object: &'a [u8], mut f: impl FnMut(Mapped<'a>)) {
-    let size = core::mem::size_of::<Region>();
-    let mut rest = object;
-    while rest.len() >= size {
-        let region: Region = bytemuck::pod_read_unaligned(&rest[..size]);
-        let len = region.path_len as usize;
-        if rest.len() < size + len || region.start >= region.end {
-            return;
+/// The addresses that the regions committed last cover, in ascending order; ends with an empty range.
+struct Known {
+    count: usize,
+}
+
+impl Known {
+    fn anew() -> Known {
+        scratch::known_ranges()[0] = (0, 0);
+        Known { count: 0 }
+    }
+
+    fn add(&mut self, start: u64, end: u64) {
+        let ranges = scratch::known_ranges();
+        if self.count > 0 && ranges[self.count - 1].1 == start {
+            ranges[self.count - 1].1 = end;
+        } else if self.count + 1 < ranges.len() {
+            (ranges[self.count], ranges[self.count + 1]) = ((start, end), (0, 0));
+            self.count += 1;
         }
-        f(Mapped { region, path: &rest[size..size + len] });
-        rest = &rest[size + len..];
+    }
+}
+
+/// Does `start..end` lie in the regions that were committed last? The kernel extends what grows downwards without being
+/// asked: pages that were never stored tell.
+pub fn are_known(start: u64, end: u64) -> bool {
+    scratch::known_ranges().iter().take_while(|range| range.1 != 0).any(|&(a, b)| a <= start && end <= b)
+}
+
+/// The regions of an encoded object; ends at the first entry that does not fit (the object is untrusted).
+pub struct Regions<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Regions<'a> {
+    pub fn new(object: &'a [u8]) -> Self {
+        Regions { rest: object }
+    }
+}
+
+impl<'a> Iterator for Regions<'a> {
+    type Item = Mapped<'a>;
+
+    fn next(&mut self) -> Option<Mapped<'a>> {
+        let (head, rest) = self.rest.split_at_checked(core::mem::size_of::<Region>())?;
+        let region: Region = bytemuck::pod_read_unaligned(head);
+        let (path, rest) = rest.split_at_checked(region.path_len as usize)?;
+        self.rest = rest;
+        (region.start < region.end).then_some(Mapped { region, path })
     }
 }

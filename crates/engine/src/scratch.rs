@@ -19,14 +19,16 @@ const OBJECT_LEN: u64 = 16 << 20;
 const RANGES: u64 = OBJECT + OBJECT_LEN;
 const RANGES_LEN: u64 = 1 << 20;
 const CONTEXT: u64 = RANGES + RANGES_LEN;
-const TRACKER: u64 = 56 << 20;
+const KNOWN: u64 = 55 << 20;
+const KNOWN_LEN: u64 = 1 << 20;
+const TRACKER: u64 = KNOWN + KNOWN_LEN;
 const TRACKER_LEN: u64 = 32 << 20;
 const BRANCHES: u64 = 96 << 20;
 const BRANCHES_LEN: u64 = 32 << 20;
 const INDEX: u64 = 128 << 20;
 const INDEX_LEN: u64 = SCRATCH_ROOM - INDEX;
 
-const _: () = assert!(RANGES + RANGES_LEN <= TRACKER && TRACKER + TRACKER_LEN <= BRANCHES);
+const _: () = assert!(CONTEXT + 4096 <= KNOWN && TRACKER + TRACKER_LEN <= BRANCHES);
 
 const MAP_PRIVATE_ANONYMOUS_FIXED_NORESERVE: u64 = 0x02 | 0x20 | 0x10 | 0x4000;
 
@@ -88,6 +90,12 @@ pub fn shadow(i: usize) -> *mut [u8; 4096] {
 /// What the store holds of the thread's context.
 pub fn context_shadow() -> *mut [u8; 4096] {
     (SCRATCH_BASE + CONTEXT) as *mut [u8; 4096]
+}
+
+/// Ranges of addresses that the last commit of regions told of; as many as fit.
+pub fn known_ranges() -> &'static mut [(u64, u64)] {
+    // SAFETY: the engine's own range, zeroed at first; one user at a time.
+    unsafe { core::slice::from_raw_parts_mut((SCRATCH_BASE + KNOWN) as *mut (u64, u64), KNOWN_LEN as usize / 16) }
 }
 
 /// Tables of the write-protecting tracker.

@@ -40,6 +40,15 @@ pub mod journal {
 /// Ranges whose content vanished since the last commit.
 pub const DROPS: usize = 512;
 
+/// A fatal signal.
+pub struct Fault {
+    pub signal: u32,
+    /// What the kernel tells of it in `si_addr`.
+    pub address: u64,
+    /// CLOCK_MONOTONIC in nanoseconds when the engine met it.
+    pub met_ns: u64,
+}
+
 /// The engine.
 pub struct Engine {
     pub args: InjectArgs,
@@ -59,6 +68,8 @@ pub struct Engine {
     /// Ranges mapped lazily over the store: clean pages there are still the store's.
     pub lazy: [(u64, u64); 256],
     pub lazy_count: usize,
+    /// What a rollback answers.
+    pub fault: Fault,
     /// The periodic timer, as its id plus one; 0: none yet in this process.
     pub timer: i32,
     store_path: [u8; 512],
@@ -98,6 +109,7 @@ static mut ENGINE: Engine = Engine {
     drop_count: 0,
     lazy: [(0, 0); 256],
     lazy_count: 0,
+    fault: Fault { signal: 0, address: 0, met_ns: 0 },
     timer: 0,
     store_path: [0; 512],
     store_path_len: 0,
@@ -129,6 +141,10 @@ impl Engine {
         self.args = unsafe { ((SESSION_BASE + session::INJECT) as *const InjectArgs).read_volatile() };
         let low = self.args.store_fd.min(self.args.session_fd);
         self.fds.own = (low, low + outlast_image::layout::ENGINE_FDS);
+        self.read_store_path();
+    }
+
+    fn read_store_path(&mut self) {
         let mut link = [0u8; 32];
         let n = crate::text::join(&mut link, &[b"/proc/self/fd/"], Some(self.args.store_fd as u64));
         // SAFETY: readlinkat writes into the buffer.

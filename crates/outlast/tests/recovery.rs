@@ -102,7 +102,12 @@ fn a_fault_that_repeats_is_given_up_and_is_the_programs_end() {
     let output = run.output().unwrap();
     assert_eq!(output.status.signal(), Some(libc::SIGSEGV), "{}", said(&output));
     let log = home.log("faulty");
-    assert_eq!(log.iter().filter(|entry| entry["event"] == "rollback").count(), 2, "{log:?}");
+    let rollbacks: Vec<_> = log.iter().filter(|entry| entry["event"] == "rollback").collect();
+    assert_eq!(rollbacks.len(), 2, "{log:?}");
+    assert!(
+        rollbacks.iter().all(|entry| entry["cause"] == "SIGSEGV" && entry["duration_us"].as_f64() > Some(0.0)),
+        "{log:?}"
+    );
     assert!(log.iter().any(|entry| entry["event"] == "gave-up" && entry["rung"] == 7), "{log:?}");
     assert_eq!(home.status("faulty")["ended"], "SIGSEGV");
 }

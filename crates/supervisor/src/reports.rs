@@ -43,5 +43,5 @@ pub fn degradations(bits: u64) -> Vec<&'static str> {
 
 /// How often the program was brought back, by the engine and by the supervisor.
 pub fn recoveries(control: &Control) -> u64 {
-    u64::from(control.restored.load(Acquire)) + control.rollbacks.load(Acquire)
+    u64::from(control.restored.load(Acquire))
 }

@@ -2,7 +2,7 @@
 //! pages, the break, the bounds that /proc shows. Nothing to do where the process descends from the program's own image.
 
 use crate::control::degrade;
-use crate::regions::{self, Mapped};
+use crate::regions::{self, Mapped, Regions};
 use crate::scratch;
 use crate::state::{object, Engine};
 use crate::sys::{err, nr, syscall};
@@ -37,7 +37,7 @@ pub fn move_kernel_mappings(object: &[u8]) {
     // First away, then to their places: old and new places may overlap.
     for to_place in [false, true] {
         let text = if to_place { regions::read_maps() } else { text };
-        regions::decode(object, |wanted| {
+        Regions::new(object).for_each(|wanted| {
             if wanted.region.backing != backing::KERNEL || wanted.region.end > USER_END {
                 return;
             }
@@ -136,7 +136,7 @@ fn read_file(path: &core::ffi::CStr, buf: &mut [u8]) -> usize {
 /// End of the committed stack region, 0 if there is none.
 pub fn stack_end(object: &[u8]) -> u64 {
     let mut end = 0;
-    regions::decode(object, |m: Mapped<'_>| {
+    Regions::new(object).for_each(|m: Mapped<'_>| {
         if m.region.backing == backing::STACK {
             end = m.region.end;
         }

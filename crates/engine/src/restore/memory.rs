@@ -5,7 +5,7 @@
 
 use super::image;
 use crate::control::{degrade, fail};
-use crate::regions::{self, Mapped};
+use crate::regions::{self, Mapped, Regions};
 use crate::rewrite::CodeMemory;
 use crate::scratch;
 use crate::state::{object, Engine};
@@ -44,12 +44,12 @@ pub fn restore(e: &mut Engine) {
     image::move_kernel_mappings(object);
     image::set_bounds(e);
     e.lazy_count = 0;
-    regions::decode(object, |m| {
+    for m in Regions::new(object) {
         if !plausible(&m.region) {
             fail!(err::EINVAL);
         }
         map(e, &m, stack);
-    });
+    }
 }
 
 /// The store is untrusted: a region must lie in user space and outside the engine.
@@ -70,7 +70,7 @@ fn unmap(start: u64, end: u64) {
 }
 
 /// The pieces of the encoded regions, joined in the scratch buffer.
-fn join_regions(e: &mut Engine) -> &'static [u8] {
+pub fn join_regions(e: &mut Engine) -> &'static [u8] {
     let out = scratch::regions_object();
     let (mut n, mut key) = (0, 0);
     while let Some(len) = e.store().object(object::REGIONS, key, &mut out[n..]) {
@@ -236,11 +236,11 @@ fn set_prot(r: &Region, prot: u64) {
 pub fn arm(e: &mut Engine) {
     let object = join_regions(e);
     let tracker = &mut e.tracker;
-    regions::decode(object, |m| {
+    for m in Regions::new(object) {
         if m.region.prot & 2 != 0 && !matches!(m.region.backing, backing::KERNEL | backing::SHARED_FILE) {
             tracker.arm(m.region.start, m.region.end);
         }
-    });
+    }
 }
 
 impl Engine {

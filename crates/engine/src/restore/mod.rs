@@ -6,6 +6,7 @@ pub mod image;
 mod memory;
 mod pending;
 mod reopen;
+mod rewind;
 
 use crate::access::Access;
 use crate::control::{control, event, fail, phase};
@@ -66,33 +67,48 @@ unsafe fn run(rung: Rung) -> ! {
         syscall!(nr::RSEQ, t.rseq[0], t.rseq[1], 1, t.rseq[2]);
     }
     let access = Access::take(e.fds.own.1);
+    if rung != Rung::InPlace {
+        map_store(e);
+    }
     open_store(e);
-    let context = load(e, t);
+    let mut context = load(e, t);
     let mut operation = pending::lookup(e, &context.pending);
     descriptors::undo(e);
+    let rewound = rung == Rung::InPlace && rewind::rewind(e);
+    if rung == Rung::InPlace && !rewound {
+        map_store(e);
+        open_store(e);
+        context = load(e, t);
+    }
     if rung == Rung::Cold {
         if err::is(crate::anchor::make()) {
             fail!(0);
         }
         reopen::all(e);
     }
-    memory::restore(e);
+    if !rewound {
+        memory::restore(e);
+    }
     c.t_mapped.store(now_ns(), Release);
     e.hot.clear();
     if rung != Rung::InPlace {
         e.timer = 0;
     }
     number_processes(e, &context);
-    (e.drop_count, e.maps_dirty, e.kernel_dirty) = (0, true, false);
-    if let Err(why) = entry::begin(e, Content::Saved) {
-        crate::control::degrade(why);
-        fail!(0);
+    (e.drop_count, e.maps_dirty, e.kernel_dirty) = (0, !rewound, false);
+    if !rewound {
+        if let Err(why) = entry::begin(e, Content::Saved) {
+            crate::control::degrade(why);
+            fail!(0);
+        }
+        memory::arm(e);
     }
-    memory::arm(e);
     restore_thread(e, t, &context);
     signals::install_all();
-    // Looks at memory that may not be there, which takes the handlers.
-    crate::rewrite::recover(e);
+    if !rewound {
+        // Looks at memory that may not be there, which takes the handlers.
+        crate::rewrite::recover(e);
+    }
     if rung != Rung::InPlace {
         restore_group(e);
     }
@@ -102,7 +118,9 @@ unsafe fn run(rung: Rung) -> ! {
     requeue_signals(e);
     c.state.store(state::PROTECTED, Release);
     pending::finish(e, t, &context.pending, &mut operation, rung == Rung::Cold);
-    descriptors::close_extra(e);
+    if !rewound || descriptors::has_extra(e) {
+        descriptors::close_extra(e);
+    }
     descriptors::rearm(e);
     drop(access);
     crate::calls::timers::restore(e);
@@ -110,20 +128,30 @@ unsafe fn run(rung: Rung) -> ! {
     c.t_resumed.store(done, Release);
     let seq = e.store().seq();
     c.last_seq.store(seq, Release);
-    event(event_kind::RESTORED, rung as u32, done - begun, seq, 0);
+    match rung {
+        Rung::InPlace => {
+            let fault = &e.fault;
+            event(event_kind::ROLLBACK, rung as u32, done - fault.met_ns, fault.signal as u64, fault.address);
+        }
+        _ => event(event_kind::RESTORED, rung as u32, done - begun, seq, 0),
+    }
     c.restored.fetch_add(1, AcqRel);
     futex_wake(&c.restored);
     signals::set_kernel_mask(t.mask);
     crate::gate::leave()
 }
 
-unsafe fn open_store(e: &mut Engine) {
-    store_room::reset();
+/// Maps the store, and working memory that is all zero.
+unsafe fn map_store(e: &mut Engine) {
     let r = syscall!(nr::MMAP, STORE_BASE, STORE_LEN, 3, 0x01 | 0x10 | 0x4000, e.args.store_fd, 0);
     if err::is(r) {
         fail!(r);
     }
     scratch::map();
+}
+
+unsafe fn open_store(e: &mut Engine) {
+    store_room::reset();
     match Store::open(entry::store_region(), scratch::index()) {
         Ok((store, _)) => e.store = Some(store),
         Err(_) => fail!(0),

@@ -13,6 +13,7 @@ pub use write_protect_signal::{on_write_fault, opened, watch_opening, WriteProte
 
 use crate::dispatch::Call;
 use areas::Area;
+use outlast_image::layout::USER_END;
 
 /// What is known of the content of an area that is covered.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -97,6 +98,23 @@ impl Tracker {
     /// Are pages being written unnoticed?
     pub fn is_lost(&self) -> bool {
         matches!(self, Tracker::Signal(t) if t.is_lost())
+    }
+
+    /// Does the kernel alone know what was written, so that a rollback may rely on it?
+    pub fn is_kernels(&self) -> bool {
+        matches!(self, Tracker::Async(_))
+    }
+
+    /// Reports every page of the address space that was written since it was armed.
+    pub fn each_written(&mut self, f: &mut dyn FnMut(u64, u64)) {
+        self.collect(0, USER_END, f);
+    }
+
+    /// Arms all that [`Self::each_written`] would report.
+    pub fn arm_written(&mut self) {
+        if let Tracker::Async(tracker) = self {
+            tracker.arm_written();
+        }
     }
 
     /// Must memory be made writable before the kernel writes there for the program?

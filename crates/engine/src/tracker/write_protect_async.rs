@@ -6,6 +6,7 @@ use crate::control::fail;
 use crate::dispatch::{native, Call};
 use crate::scratch;
 use crate::sys::{err, nr, syscall};
+use outlast_image::layout::USER_END;
 
 const UFFD_API: u64 = 0xc018_aa3f;
 const UFFD_REGISTER: u64 = 0xc020_aa00;
@@ -16,6 +17,9 @@ const REGISTER_MODE_WP: u64 = 2;
 const USER_MODE_ONLY: u64 = 1;
 const O_CLOEXEC: u64 = 0o2000000;
 const PAGEMAP_SCAN: u64 = 0xc060_6610;
+
+/// Flag: write-protects what matches.
+const WP_MATCHING: u64 = 1;
 
 const WP_ALLOWED: u64 = 1;
 const WRITTEN: u64 = 1 << 1;
@@ -66,6 +70,27 @@ impl WriteProtectAsync {
         // SAFETY: registering changes no content. Regions that cannot be tracked (vvar, special files) are refused with
         // EINVAL and hold nothing of the program's.
         unsafe { syscall!(nr::IOCTL, self.uffd, UFFD_REGISTER, arg.as_mut_ptr()) };
+    }
+
+    /// Arms all that was written, in one walk.
+    pub fn arm_written(&mut self) {
+        let mut a = ScanArg {
+            size: core::mem::size_of::<ScanArg>() as u64,
+            flags: WP_MATCHING,
+            end: USER_END,
+            category_mask: WP_ALLOWED | WRITTEN,
+            category_anyof_mask: PRESENT | SWAPPED,
+            ..Default::default()
+        };
+        while a.start < USER_END {
+            // SAFETY: no vector is passed; write protection changes no content.
+            let r = unsafe { syscall!(nr::IOCTL, self.pagemap, PAGEMAP_SCAN, &raw mut a) };
+            if err::is(r) && r != err::EINTR {
+                fail!(r);
+            }
+            a.start = a.walk_end;
+        }
+        self.forced = true;
     }
 
     fn scan(&mut self, start: u64, end: u64, wanted: Wanted, vec: &mut [u8], f: &mut dyn FnMut(u64, u64)) {
