@@ -114,11 +114,15 @@ fn serve(e: &mut Engine, t: &mut Thread, call: Call) -> Outcome {
         Class::Open => Return(calls::descriptors::open(e, t, &call)),
         Class::Close => Return(calls::descriptors::close(e, t, &call)),
         Class::Offset => Return(calls::descriptors::offset(e, t, &call)),
+        Class::Input | Class::Output | Class::Once | Class::Wait if calls::unseen::chosen(e) => {
+            Return(calls::unseen::serve(e, t, &call))
+        }
         Class::Input => Return(calls::input::serve(e, t, &call)),
         Class::Output => Return(calls::output::serve(e, t, &call)),
         Class::Redo if call.nr == nr::FCNTL => Return(calls::descriptors::fcntl(e, t, &call)),
         Class::Redo if call.nr == nr::IOCTL && calls::devices::only_asks(&call) => Return(interruptible(t, &call)),
         Class::Redo if calls::inherited::by_redo(&call) => Return(calls::inherited::change(e, t, &call)),
+        Class::Redo if calls::unseen::chosen(e) => Return(interruptible(t, &call)),
         Class::Redo => Return(redo(e, t, &call)),
         Class::Once => Return(calls::names::serve(e, t, &call)),
         Class::Signal => calls::signals::serve(e, t, &call),

@@ -58,7 +58,7 @@ pub struct Run {
 enum When {
     /// Every event that somebody could see
     Visible,
-    /// Only when asked, and as often as --every says
+    /// When asked by `outlast commit`, and as often as --every says: what was written since is written again
     Manual,
 }
 
@@ -76,10 +76,6 @@ impl Run {
     pub fn execute(self) -> Result<i32, Error> {
         if self.tracker == Tracker::Async && !outlast_supervisor::privileges::kernel_notes_written_pages() {
             eprintln!("outlast: --tracker async needs Linux 6.7; use --tracker auto");
-            return Ok(2);
-        }
-        if self.commit == When::Manual {
-            eprintln!("outlast: --commit manual is not part of this version; use --commit visible");
             return Ok(2);
         }
         let options = self.options();

@@ -266,6 +266,20 @@ fn receive_message(e: &mut Engine, operation: &mut Operation, call: &Call) -> i6
     r
 }
 
+/// Bytes of one `struct mmsghdr`.
+pub const MESSAGE_LEN: u64 = 64;
+
+/// Takes note of the descriptors that arrived with the message whose header the kernel filled at `at`.
+pub fn note_received_descriptors(e: &mut Engine, at: u64) {
+    let Some(header) = user::read::<Header>(at) else { return };
+    // The kernel passes 253 descriptors at most.
+    let mut control = [0; 2048];
+    let control = &mut control[..header.control_len.min(2048) as usize];
+    if user::read_bytes(header.control, control) {
+        note_passed_descriptors(e, control);
+    }
+}
+
 /// SCM_RIGHTS: descriptors that arrived with the message.
 fn note_passed_descriptors(e: &mut Engine, mut control: &[u8]) {
     while control.len() >= 16 {

@@ -17,3 +17,4 @@ pub mod signals;
 pub mod spawn;
 pub mod threads;
 pub mod timers;
+pub mod unseen;
