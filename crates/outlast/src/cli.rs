@@ -24,7 +24,7 @@ enum Command {
     Completions(completions::Completions),
     #[command(hide = true)]
     Manual(manual::Manual),
-    #[command(name = outlast_supervisor::adopt::COMMAND, hide = true)]
+    #[command(name = outlast_supervisor::orphans::COMMAND, hide = true)]
     Supervise(supervise::Supervise),
 }
 

@@ -2,8 +2,8 @@
 
 use crate::{output, state};
 use clap::Args;
-use outlast_supervisor::files::ProgramFolder;
 use outlast_supervisor::log::{Entry, Kind, FILE};
+use outlast_supervisor::program_folder::ProgramFolder;
 use outlast_supervisor::Error;
 use std::fs::File;
 use std::io::{BufRead, BufReader};

@@ -2,7 +2,7 @@
 
 use crate::state;
 use clap::Args;
-use outlast_supervisor::{adopt::Remains, Error};
+use outlast_supervisor::{remains::Remains, Error};
 
 /// Remove the store and the log of a program that does not run
 #[derive(Args)]

@@ -83,6 +83,67 @@ fn runs_not_at_all(home: &Home, path: &std::path::Path) {
     assert_ne!(output.status.code(), Some(0), "{}", said(&output));
 }
 
+#[test]
+fn a_program_that_lies_where_the_engine_would() {
+    let home = Home::new();
+    let path = home.file("there");
+    std::fs::write(&path, elf64_in_the_engines_place(9)).unwrap();
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+    assert_eq!(std::process::Command::new(&path).status().unwrap().code(), Some(9));
+    runs_without(&home, &path, "address-taken", 9, None);
+}
+
+/// Runs a script within a limit that leaves the engine no room; it sees what it would see without outlast.
+fn runs_within(limit: &str) {
+    let home = Home::new();
+    let outlast = env!("CARGO_BIN_EXE_outlast");
+    let inner = "ls /proc/self/fd | tr '\\n' ' '; grep -c outlast-engine /proc/self/maps; exit 6";
+    let run = |launcher: &str| {
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", &format!("ulimit {limit}; exec {launcher} sh -c \"{inner}\"")]);
+        let shell = shell.env("OUTLAST_STATE_DIR", home.state()).stdin(std::process::Stdio::null());
+        let output = shell.output().unwrap();
+        assert_eq!(output.status.code(), Some(6), "{}", said(&output));
+        output
+    };
+    let (native, under) = (run(""), run(&format!("'{outlast}' run --name bare --")));
+    assert_eq!(String::from_utf8_lossy(&under.stdout), String::from_utf8_lossy(&native.stdout), "{}", said(&under));
+    assert!(home.log("bare").iter().any(|e| e["cause"].as_str().is_some_and(|c| c.starts_with("address-taken"))));
+}
+
+#[test]
+fn a_program_with_few_descriptor_numbers() {
+    runs_within("-n 40");
+}
+
+#[test]
+fn a_program_with_little_address_space() {
+    runs_within("-v 4000000");
+}
+
+/// One header, one segment at the engine's address, and: mov $status, %edi; mov $60, %eax; syscall.
+fn elf64_in_the_engines_place(status: u8) -> Vec<u8> {
+    const BASE: u64 = outlast_image::layout::ENGINE_BASE;
+    let code = [0xbf, status, 0, 0, 0, 0xb8, 60, 0, 0, 0, 0x0f, 0x05];
+    // The bootstrap is longer than this program: room for it.
+    let (header, length) = (64 + 56u64, 4096u64);
+    let mut elf = vec![0x7f, b'E', b'L', b'F', 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0x3e, 0, 1, 0, 0, 0];
+    for word in [BASE + header, 64, 0] {
+        elf.extend(u64::to_le_bytes(word));
+    }
+    elf.extend([0; 4]);
+    for half in [64u16, 56, 1, 0, 0, 0] {
+        elf.extend(half.to_le_bytes());
+    }
+    elf.extend([1, 0, 0, 0, 5, 0, 0, 0]);
+    for word in [0, BASE, BASE, length, length, 0x1000] {
+        elf.extend(u64::to_le_bytes(word));
+    }
+    elf.extend(code);
+    elf.resize(length as usize, 0);
+    elf
+}
+
 /// One header, one segment, and: mov $1, %eax; mov $status, %ebx; int $0x80.
 fn elf32_that_exits_with(status: u8) -> Vec<u8> {
     const BASE: u32 = 0x0804_8000;

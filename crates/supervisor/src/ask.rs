@@ -1,8 +1,8 @@
 //! Requests to a program that runs: commit now, stop for good.
 
 use crate::error::Error;
-use crate::files::ProgramFolder;
 use crate::meta::{self, Meta};
+use crate::program_folder::ProgramFolder;
 use crate::{forward, futex, processes, status};
 use libc::pid_t;
 use outlast_image::control::{request, state};

@@ -11,7 +11,6 @@ use crate::respawn::Recovering;
 use crate::supervisor::Supervisor;
 use outlast_image::control::Control;
 use outlast_image::inject::mode;
-use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::{Acquire, Release};
 
 /// How often a fresh process that is killed on its way is replaced by another.
@@ -70,8 +69,7 @@ impl Supervisor {
             let birth = Birth::begin(&self.command, self.signals.inherited(), credentials.cloned());
             let birth = birth.map_err(|e| Error::Kernel("start a process for the program", e))?;
             self.pid = birth.pid;
-            let sent = birth.send(&self.engine, self.generation.session.file(), self.generation.store.as_fd());
-            sent.map_err(|e| Error::Kernel("hand the store to the program", e))?;
+            self.hand_over(&birth)?;
             self.note_birth();
             let known = if mode == mode::RESUME { self.meta.pid } else { 0 };
             let injection = self.generation.injection(&self.engine, &self.meta.options, mode, known);

@@ -3,11 +3,11 @@
 use crate::bell::Bell;
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::files::ProgramFolder;
 use crate::inject::Injection;
 use crate::kin::Kin;
 use crate::options::Options;
 use crate::processes;
+use crate::program_folder::ProgramFolder;
 use crate::session::Session;
 use crate::stores::StorePlace;
 use libc::pid_t;

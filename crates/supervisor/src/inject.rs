@@ -1,10 +1,11 @@
 //! Puts the engine into a process that has just become a new program and has not yet run an instruction of it.
 
 use crate::bootstrap::{FIFTH, FIRST};
-use crate::channel::{self, Listener};
+use crate::channel;
+use crate::connection;
 use crate::engine::Engine;
 use crate::options::Options;
-use crate::processes::{descriptor_limit, descriptor_of, descriptors};
+use crate::processes::{descriptor_limit, descriptors};
 use crate::remote::{Batch, Remote};
 use crate::session::Session;
 use crate::trace::Fault;
@@ -15,7 +16,7 @@ use outlast_image::degradation::Degradation;
 use outlast_image::inject::{mode, InjectArgs};
 use outlast_image::layout::{ENGINE_FDS, ENGINE_FD_CEILING, SESSION_BASE, SESSION_LEN, STORE_BASE, STORE_LEN};
 use rustix::io::Errno;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use thiserror::Error;
 
 /// What goes into the process.
@@ -81,23 +82,33 @@ fn enter_and_place(pid: pid_t, inherited: Option<i32>, what: &Injection<'_>) -> 
 }
 
 /// Maps engine, session and store; returns the numbers of the session's and the store's descriptor.
+///
+/// Whatever is refused, the process is left as it was.
 fn place(remote: &mut Remote, pid: pid_t, inherited: Option<i32>, what: &Injection<'_>) -> Result<[i32; 2], Failure> {
-    let sockets = match inherited {
-        Some(fd) => vec![fd],
-        None => {
-            let (ours, numbers) = make_channel(remote, pid)?;
-            channel::send(ours.as_fd(), [what.engine.file(), what.session.file(), what.store]).map_err(no_channel)?;
-            numbers
-        }
+    let (ours, sockets) = match inherited {
+        Some(fd) => (None, vec![fd]),
+        None => connection::make(remote, pid).map(|(ours, sockets)| (Some(ours), sockets))?,
     };
+    let sent = ours.map_or(Ok(()), |ours| {
+        channel::send(ours.as_fd(), [what.engine.file(), what.session.file(), what.store]).map_err(connection::refused)
+    });
+    let placed = sent.and_then(|()| receive_and_map(remote, sockets[0], free_numbers(pid)?, what.engine));
+    if !matches!(placed, Err(Failure::Fault(_))) {
+        remote.run_each(sockets.iter().map(|fd| (libc::SYS_close, vec![*fd as u64])).collect())?;
+    }
+    placed
+}
+
+/// Receives the descriptors and maps what they are of.
+fn receive_and_map(remote: &mut Remote, socket: i32, numbers: [i32; 2], engine: &Engine) -> Result<[i32; 2], Failure> {
     let mut batch = remote.batch();
-    let [engine, session, store] = channel::receive(&mut batch, sockets[0]);
-    let numbers = free_numbers(pid)?;
+    let received = channel::receive(&mut batch, socket);
+    let [engine_file, session, store] = received;
     let [session_fd, store_fd] = numbers;
     let mut undo = Undo { mapped: Vec::new() };
     batch.call(libc::SYS_dup3, &[session, session_fd as u64, libc::O_CLOEXEC as u64]).indirect = FIRST;
     batch.call(libc::SYS_dup3, &[store, store_fd as u64, libc::O_CLOEXEC as u64]).indirect = FIRST;
-    map_engine(&mut batch, engine, what.engine, &mut undo);
+    map_engine(&mut batch, engine_file, engine, &mut undo);
     let read_write = (libc::PROT_READ | libc::PROT_WRITE) as u64;
     let shared = (libc::MAP_SHARED | libc::MAP_FIXED_NOREPLACE) as u64;
     let lazily = shared | libc::MAP_NORESERVE as u64;
@@ -105,20 +116,14 @@ fn place(remote: &mut Remote, pid: pid_t, inherited: Option<i32>, what: &Injecti
     undo.mapped.push((SESSION_BASE, SESSION_LEN, batch.calls().len()));
     batch.call(libc::SYS_mmap, &[STORE_BASE, STORE_LEN, read_write, lazily, store_fd as u64, 0]);
     undo.mapped.push((STORE_BASE, STORE_LEN, batch.calls().len()));
-    for word in [engine, session, store] {
+    for word in received {
         batch.call(libc::SYS_close, &[word]).indirect = FIRST;
     }
-    for socket in &sockets {
-        batch.call(libc::SYS_close, &[*socket as u64]);
-    }
-
     match remote.run(&mut batch)? {
         None => Ok(numbers),
         Some(failed) => {
             let error = Errno::from_raw_os_error(-batch.calls()[failed].result as i32);
-            let received = [engine, session, store].map(|word| batch.word(word));
-            let open = received.into_iter().chain(numbers).chain(sockets);
-            undo.run(remote, failed, open)?;
+            undo.run(remote, failed, received.map(|word| batch.word(word)).into_iter().chain(numbers))?;
             Err(Failure::Refused(Degradation::AddressTaken, "map the engine", error))
         }
     }
@@ -151,68 +156,9 @@ struct Undo {
 impl Undo {
     fn run(self, remote: &mut Remote, failed: usize, open: impl Iterator<Item = i32>) -> Result<(), Fault> {
         let made = self.mapped.into_iter().filter(|(.., calls)| *calls <= failed);
-        let mut calls: Vec<(i64, Vec<u64>)> = made.map(|(at, len, _)| (libc::SYS_munmap, vec![at, len])).collect();
-        calls.extend(open.map(|fd| (libc::SYS_close, vec![fd as u64])));
-        // A descriptor that was never opened fails to close: whatever fails, the others are still undone.
-        while !calls.is_empty() {
-            let mut batch = remote.batch();
-            for (number, args) in &calls {
-                batch.call(*number, args);
-            }
-            match remote.run(&mut batch)? {
-                None => break,
-                Some(failed) => drop(calls.drain(..=failed)),
-            }
-        }
-        Ok(())
+        let unmap = made.map(|(at, length, _)| (libc::SYS_munmap, vec![at, length]));
+        remote.run_each(unmap.chain(open.map(|fd| (libc::SYS_close, vec![fd as u64]))).collect())
     }
-}
-
-/// Makes a connection between the process and us; returns our end, and the numbers that the process has to close, the
-/// first of which is its end.
-fn make_channel(remote: &mut Remote, pid: pid_t) -> Result<(OwnedFd, Vec<i32>), Failure> {
-    let mut batch = remote.batch();
-    let pair = batch.data(&[0; 8]);
-    batch.call(libc::SYS_socketpair, &[libc::AF_UNIX as u64, SOCKET_KIND, 0, pair]);
-    if remote.run(&mut batch)?.is_some() {
-        return Err(no_channel(Errno::from_raw_os_error(-batch.calls()[0].result as i32)));
-    }
-    let numbers = vec![batch.word(pair), batch.word(pair + 4)];
-    match descriptor_of(pid, numbers[1]) {
-        Ok(ours) => Ok((ours, numbers)),
-        Err(_) => {
-            Undo { mapped: Vec::new() }.run(remote, 0, numbers.into_iter())?;
-            connect(remote, pid)
-        }
-    }
-}
-
-/// Has the process connect to us, where we may not take a descriptor of it (containers).
-fn connect(remote: &mut Remote, pid: pid_t) -> Result<(OwnedFd, Vec<i32>), Failure> {
-    let listener = Listener::new().map_err(no_channel)?;
-    let mut batch = remote.batch();
-    batch.call(libc::SYS_socket, &[libc::AF_UNIX as u64, SOCKET_KIND, 0]);
-    if remote.run(&mut batch)?.is_some() {
-        return Err(no_channel(Errno::from_raw_os_error(-batch.calls()[0].result as i32)));
-    }
-    let socket = batch.calls()[0].result as i32;
-    let mut batch = remote.batch();
-    let address = batch.data(listener.address());
-    batch.call(libc::SYS_connect, &[socket as u64, address, listener.address().len() as u64]);
-    let failed = remote.run(&mut batch)?.map(|call| Errno::from_raw_os_error(-batch.calls()[call].result as i32));
-    match failed.map_or_else(|| listener.accept(pid), Err) {
-        Ok(ours) => Ok((ours, vec![socket])),
-        Err(e) => {
-            Undo { mapped: Vec::new() }.run(remote, 0, std::iter::once(socket))?;
-            Err(no_channel(e))
-        }
-    }
-}
-
-const SOCKET_KIND: u64 = (libc::SOCK_STREAM | libc::SOCK_CLOEXEC) as u64;
-
-fn no_channel(e: Errno) -> Failure {
-    Failure::Refused(Degradation::TraceForbidden, "hand descriptors to the program", e)
 }
 
 /// The first two of the engine's descriptor numbers: a range that the process does not use, as high as it may be.

@@ -1,7 +1,7 @@
 //! The event log of a program: one JSON object a line, appended with one write each.
 
 use crate::error::Error;
-use crate::files::ProgramFolder;
+use crate::program_folder::ProgramFolder;
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use std::fs::File;

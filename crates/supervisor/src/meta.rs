@@ -2,9 +2,9 @@
 
 use crate::credentials::Record;
 use crate::error::Error;
-use crate::files::ProgramFolder;
 use crate::options::Options;
 use crate::processes;
+use crate::program_folder::ProgramFolder;
 use crate::stores::StorePlace;
 use rustix::fs::{openat, renameat, Mode, OFlags};
 use rustix::io::Errno;

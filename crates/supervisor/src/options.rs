@@ -1,6 +1,5 @@
 //! How a program is protected: what the person asked for, in the engine's terms.
 
-use outlast_image::inject::option;
 use serde::{Deserialize, Serialize};
 
 /// Passed to the engine at every injection, and kept in the program's description for a resume.
@@ -28,10 +27,5 @@ impl Options {
     /// Sets or clears one bit of [`outlast_image::inject::option`].
     pub fn set(&mut self, bit: u64, on: bool) {
         self.bits = if on { self.bits | bit } else { self.bits & !bit };
-    }
-
-    /// Whether commits are synced to the medium.
-    pub fn is_durable(&self) -> bool {
-        self.bits & option::DURABLE != 0
     }
 }

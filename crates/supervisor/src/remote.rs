@@ -119,6 +119,21 @@ impl Remote {
         Ok(batch.calls.iter().position(|call| (-4095..0).contains(&call.result)))
     }
 
+    /// Makes calls of which each counts by itself: one that fails does not keep the others from being made.
+    pub fn run_each(&mut self, mut calls: Vec<(i64, Vec<u64>)>) -> Result<(), Fault> {
+        while !calls.is_empty() {
+            let mut batch = self.batch();
+            for (number, args) in &calls {
+                batch.call(*number, args);
+            }
+            match self.run(&mut batch)? {
+                None => break,
+                Some(failed) => drop(calls.drain(..=failed)),
+            }
+        }
+        Ok(())
+    }
+
     /// The signals that the process had blocked at the stop.
     pub fn signal_mask(&self) -> u64 {
         self.mask

@@ -1,9 +1,10 @@
 //! `outlast resume`: everything of a program died but its store.
 
-use crate::adopt::{is_alive, is_resumable, Remains};
 use crate::clock;
 use crate::end::End;
 use crate::error::Error;
+use crate::orphans::{is_alive, is_resumable};
+use crate::remains::Remains;
 use std::path::Path;
 
 /// Resumes a program in the current terminal, and watches it until it has ended for good.

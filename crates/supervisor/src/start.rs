@@ -2,21 +2,17 @@
 
 use crate::birth::{Birth, Born};
 use crate::end::End;
-use crate::engine::Engine;
 use crate::error::Error;
-use crate::exec::Handover;
-use crate::files::{Lock, ProgramFolder, StateFolder};
 use crate::generation::Generation;
-use crate::kin::Kin;
 use crate::launch::{self, Command};
-use crate::log::{Entry, Kind, Log};
+use crate::log::{Entry, Kind};
 use crate::meta::{self, Meta};
 use crate::options::Options;
 use crate::signals::Signals;
+use crate::state_folder::StateFolder;
 use crate::stores::StorePlace;
-use crate::supervisor::Supervisor;
-use crate::verdict::Tries;
-use crate::{adopt, clock, credentials, privileges, program};
+use crate::supervisor::{Parts, Supervisor};
+use crate::{clock, credentials, orphans, program};
 use libc::pid_t;
 use outlast_image::control::state;
 use outlast_image::degradation::Degradation;
@@ -45,7 +41,7 @@ pub fn run(request: &Request) -> Result<End, Error> {
     let path = program::find(&request.argv[0])?;
     let command = Command::new(&path, &request.argv)?;
     let state = StateFolder::open()?;
-    adopt::revive_orphans(&state)?;
+    orphans::revive(&state)?;
     let (folder, lock) = state.create(request.name.as_deref(), &path)?;
     let stores = match &request.store {
         Some(path) => StorePlace::in_folder(path, folder.name())?,
@@ -60,9 +56,12 @@ pub fn run(request: &Request) -> Result<End, Error> {
         }
         Some(_) => None,
     };
-    let prepared =
-        prepare(request, path, folder, lock, stores, signals, command, birth.as_ref().map(|birth| birth.pid));
-    let mut supervisor = match (prepared, &birth) {
+    let pid = birth.as_ref().map_or(0, |birth| birth.pid);
+    let meta = describe(request, path, &stores, pid);
+    // All this is done while the process is on its way to its exec stop.
+    let generation = Generation::create(&folder, &stores, 0);
+    let parts = Parts { folder, lock, stores, meta, command, signals };
+    let mut supervisor = match (generation.and_then(|generation| Supervisor::new(parts, generation)), &birth) {
         (Ok(supervisor), _) => supervisor,
         (Err(e), Some(birth)) => {
             birth.end();
@@ -76,57 +75,23 @@ pub fn run(request: &Request) -> Result<End, Error> {
     }
 }
 
-/// Everything but the process; done while that is on its way to its exec stop.
-#[allow(clippy::too_many_arguments, reason = "each is a part of the supervisor made before")]
-fn prepare(
-    request: &Request,
-    path: PathBuf,
-    folder: ProgramFolder,
-    lock: Lock,
-    stores: StorePlace,
-    signals: Signals,
-    command: Command,
-    pid: Option<pid_t>,
-) -> Result<Supervisor, Error> {
-    let engine = Engine::new()?;
-    let generation = Generation::create(&folder, &stores, 0)?;
-    let log = Log::open(&folder)?;
-    let meta = Meta {
+fn describe(request: &Request, exe: PathBuf, stores: &StorePlace, pid: pid_t) -> Meta {
+    Meta {
         version: meta::VERSION,
         argv: request.argv.iter().cloned().map(Into::into).collect(),
-        exe: path.into(),
+        exe: exe.into(),
         cwd: std::env::current_dir().unwrap_or_default().into(),
         started: humantime::format_rfc3339_micros(SystemTime::now()).to_string(),
         options: request.options.clone(),
         store: request.store.as_ref().map(|_| stores.path().into()),
         supervisor: meta::Supervisor::this(),
-        pid: pid.unwrap_or(0),
+        pid,
         generation: 0,
         credentials: credentials::Record::Inherited,
         commits_before: 0,
         recoveries_before: 0,
         ended: None,
-    };
-    Ok(Supervisor {
-        folder,
-        _lock: lock,
-        stores,
-        meta,
-        log,
-        command,
-        engine,
-        signals,
-        kin: Kin::default(),
-        generation,
-        handover: Handover::None,
-        injection_faults: 0,
-        pid: pid.unwrap_or(0),
-        anchor: 0,
-        committed: false,
-        may_choose_pid: privileges::may_choose_pid(),
-        tries: Tries::default(),
-        recovering: None,
-    })
+    }
 }
 
 /// How often a program that is killed before its first instruction is started again.
@@ -144,9 +109,11 @@ impl Supervisor {
         let mut birth = birth;
         for _ in 0..TRIES {
             let Some(process) = birth.take() else { break };
-            self.enter(process.pid)?;
-            let sent = process.send(&self.engine, self.generation.session.file(), self.generation.store.as_fd());
-            sent.map_err(|e| Error::Kernel("hand the store to the program", e))?;
+            if let Err(e) = self.enter(process.pid).and_then(|()| self.hand_over(&process)) {
+                process.end();
+                self.discard();
+                return Err(e);
+            }
             let injection = self.generation.injection(&self.engine, &self.meta.options, mode::START, 0);
             match process.finish(&self.command, &injection) {
                 Ok(Born::Protected) => {
@@ -180,6 +147,12 @@ impl Supervisor {
         self.meta.pid = pid;
         self.note_birth();
         self.meta.write(&self.folder, &self.stores)
+    }
+
+    /// Sends what the process will receive at its exec stop.
+    pub(crate) fn hand_over(&self, process: &Birth) -> Result<(), Error> {
+        let sent = process.send(&self.engine, self.generation.session.file(), self.generation.store.as_fd());
+        sent.map_err(|e| Error::Kernel("hand the store to the program", e))
     }
 
     /// Starts the program as if outlast were not there, and says why.

@@ -1,9 +1,10 @@
 //! How a program fares: what `ps` shows.
 
 use crate::error::Error;
-use crate::files::{ProgramFolder, StateFolder};
 use crate::meta::{Ended, Meta};
+use crate::program_folder::ProgramFolder;
 use crate::session::Session;
+use crate::state_folder::StateFolder;
 use crate::{clock, names, processes, reports};
 use libc::pid_t;
 use outlast_image::control::{state, Control};

@@ -1,7 +1,8 @@
 //! Where a program's store lies: in its folder, or in a folder of the person's choice that outlives the machine.
 
 use crate::error::Error;
-use crate::files::{private_folder, Fault, ProgramFolder};
+use crate::private_folder::{private_folder, Fault};
+use crate::program_folder::ProgramFolder;
 use outlast_image::layout::STORE_LEN;
 use rustix::fs::{fstat, ftruncate, openat, renameat, statat, unlinkat, AtFlags, FileType, Mode, OFlags, CWD};
 use rustix::io::Errno;

@@ -2,19 +2,20 @@
 
 use crate::end::End;
 use crate::engine::Engine;
+use crate::error::Error;
 use crate::exec::Handover;
-use crate::files::{Lock, ProgramFolder};
 use crate::generation::Generation;
 use crate::kin::{Change, Kin};
 use crate::launch::Command;
 use crate::log::{Entry, Kind, Log};
 use crate::meta::{Ended, Meta};
 use crate::names;
+use crate::program_folder::{Lock, ProgramFolder};
 use crate::respawn::Recovering;
 use crate::signals::Signals;
 use crate::stores::StorePlace;
 use crate::verdict::{Situation, Tries, Verdict};
-use crate::{clock, reports, verdict};
+use crate::{clock, privileges, reports, verdict};
 use libc::pid_t;
 use outlast_image::control::state;
 use rustix::event::{poll, PollFd, PollFlags};
@@ -51,7 +52,43 @@ pub struct Supervisor {
     pub(crate) recovering: Option<Recovering>,
 }
 
+/// What a supervisor is made of, whoever starts it and why.
+pub struct Parts {
+    pub folder: ProgramFolder,
+    pub lock: Lock,
+    pub stores: StorePlace,
+    pub meta: Meta,
+    pub command: Command,
+    /// Blocked before there was a second thread.
+    pub signals: Signals,
+}
+
 impl Supervisor {
+    /// A supervisor that watches no process yet.
+    pub fn new(parts: Parts, generation: Generation) -> Result<Self, Error> {
+        let Parts { folder, lock, stores, meta, command, signals } = parts;
+        Ok(Self {
+            log: Log::open(&folder)?,
+            engine: Engine::new()?,
+            folder,
+            _lock: lock,
+            stores,
+            meta,
+            command,
+            signals,
+            kin: Kin::default(),
+            handover: Handover::None,
+            injection_faults: 0,
+            pid: 0,
+            anchor: 0,
+            committed: generation.session.has_commit(),
+            may_choose_pid: privileges::may_choose_pid(),
+            tries: Tries::default(),
+            recovering: None,
+            generation,
+        })
+    }
+
     /// Watches until the program has ended for good; returns how.
     pub fn watch(&mut self) -> End {
         loop {
@@ -141,7 +178,12 @@ impl Supervisor {
             _ => End::Killed(libc::SIGKILL),
         });
         match verdict::judge(end, &now, self.meta.options.retries, &mut self.tries) {
-            Verdict::End(end) => Some(end),
+            Verdict::End(end) => {
+                if now.state == state::GIVEN_UP {
+                    self.say_given_up("it meets the same fatal signal again and again");
+                }
+                Some(end)
+            }
             Verdict::GiveUp(signal) => {
                 let cause = format!("{} again and again", names::signal(signal));
                 Some(self.give_up(&cause, End::Killed(signal)))
@@ -155,12 +197,13 @@ impl Supervisor {
     pub(crate) fn give_up(&mut self, cause: &str, end: End) -> End {
         self.generation.control().state.store(state::GIVEN_UP, Release);
         self.log.add(&Entry::new(Kind::GaveUp).cause(cause).rung(7).pid(self.pid));
-        eprintln!(
-            "outlast: {} is not recovered any more: {cause}; see `outlast log {}`",
-            self.command.name(),
-            self.folder.name()
-        );
+        self.say_given_up(cause);
         end
+    }
+
+    fn say_given_up(&self, cause: &str) {
+        let (command, name) = (self.command.name(), self.folder.name());
+        eprintln!("outlast: {command} is not recovered any more: {cause}; see `outlast log {name}`");
     }
 
     /// A process other than the program ended: its anchor, or one that nobody waits for.
