@@ -8,11 +8,12 @@ use support::{counter, finish, kill, said, until, Home};
 /// Kills what `victims` names in the status, again and again, while the counter counts.
 fn count_under(victims: &[&str], rounds: u32) -> Home {
     let home = Home::new();
-    let (script, expected) = counter(20_000);
-    let mut child = home.start_script("counter", &script);
+    let (script, expected) = counter(40_000);
+    let child = home.start_script("counter", &script);
+    let finishing = std::thread::spawn(move || finish(child));
     let (mut kills, mut recovered) = (0, serde_json::Value::Null);
     // A busy machine takes its time for a recovery: each is waited for, or the program could not get ahead.
-    while kills < rounds && child.try_wait().unwrap().is_none() {
+    while kills < rounds && !finishing.is_finished() {
         let status = home.status("counter");
         if status["protected"] != true || victims.contains(&"pid") && status["recoveries"] == recovered {
             continue;
@@ -25,7 +26,7 @@ fn count_under(victims: &[&str], rounds: u32) -> Home {
             }
         }
     }
-    let output = finish(child);
+    let output = finishing.join().unwrap();
     assert_eq!(output.status.code(), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(output.stdout == expected.as_bytes(), "lost or repeated: {} bytes", output.stdout.len());
     home
@@ -33,7 +34,7 @@ fn count_under(victims: &[&str], rounds: u32) -> Home {
 
 #[test]
 fn survives_kills_of_the_program() {
-    let home = count_under(&["pid"], 100);
+    let home = count_under(&["pid"], 30);
     let events = home.events("counter");
     assert!(events.iter().filter(|event| *event == "recovered").count() > 10, "{events:?}");
     let recovered = home.log("counter").into_iter().find(|entry| entry["event"] == "recovered").unwrap();
@@ -43,13 +44,13 @@ fn survives_kills_of_the_program() {
 
 #[test]
 fn survives_kills_of_the_anchor() {
-    let home = count_under(&["anchor"], 60);
+    let home = count_under(&["anchor"], 30);
     assert!(home.events("counter").contains(&"anchor-renewed".into()), "{:?}", home.events("counter"));
 }
 
 #[test]
 fn survives_kills_of_program_and_anchor_together() {
-    let home = count_under(&["anchor", "pid"], 60);
+    let home = count_under(&["anchor", "pid"], 30);
     assert!(home.events("counter").contains(&"resumed".into()), "{:?}", home.events("counter"));
 }
 
