@@ -29,6 +29,8 @@ const REGISTERED: u32 = 15;
 
 const PROGRESS: u64 = SESSION_BASE + session::PENDING;
 const SAVED_LAYOUT: u64 = PROGRESS + 1024;
+/// Where the number of the place that was taken last is noted.
+const LAST_PLACE: u64 = PROGRESS + 1536;
 const RESULTS: u64 = PROGRESS + 2048;
 
 /// Operation codes.
@@ -122,6 +124,18 @@ fn place(n: u32) -> u64 {
     SESSION_BASE + session::RINGS + (n % session::RING_PLACES) as u64 * session::RING_PLACE_LEN
 }
 
+/// The number of a place that no ring has had for long. It counts as taken before there is a ring: of one whose process died
+/// while setting it up the kernel may still write the tail of its completions, long after.
+fn take_place() -> u32 {
+    // SAFETY: a word of the session, which restoring processes use one after the other.
+    unsafe {
+        let n = read_volatile(LAST_PLACE as *const u32).wrapping_add(1) % session::RING_PLACES;
+        write_volatile(LAST_PLACE as *mut u32, n);
+        fence(Release);
+        n
+    }
+}
+
 impl Layout {
     fn word(&self, offset: u32) -> *mut u32 {
         (place(self.place) + offset as u64) as *mut u32
@@ -162,8 +176,7 @@ impl Ring {
     }
 
     fn with_flags(fd: i32, flags: u32) -> Result<Ring, i64> {
-        // SAFETY: the saved layout lies in the session.
-        let n = unsafe { read_volatile(SAVED_LAYOUT as *const Layout) }.place.wrapping_add(1) % session::RING_PLACES;
+        let n = take_place();
         let mut p = Params {
             flags: SETUP_CQSIZE | SETUP_NO_MMAP | flags,
             cq_entries: COMPLETIONS,
