@@ -2,9 +2,10 @@
 //! A process cloned from it also inherits the executable, the break, the auxiliary vector and the directory.
 
 use crate::control::{control, fail};
+use crate::successor::Watch;
 use crate::sys::{err, futex_wait, futex_wake, now_ns, nr, syscall};
 use core::sync::atomic::Ordering::*;
-use outlast_image::control::anchor_command::{EXIT, NONE, RESPAWN};
+use outlast_image::control::anchor_command::{BUSY, EXIT, NONE, RESPAWN};
 use outlast_image::layout::STORE_BASE;
 
 const CLONE_FS: u64 = 0x200;
@@ -148,6 +149,7 @@ fn serve() -> ! {
         syscall!(nr::SETPGID, 0, 0);
         syscall!(nr::PRCTL, PR_SET_NAME, c"outlast-anchor".as_ptr());
         let (me, born) = (syscall!(nr::GETPID) as i32, now_ns());
+        let mut watch = Watch::new();
         loop {
             let role = role(me, now_ns() - born < NEWBORN_NS);
             let command = c.anchor_command.load(Acquire);
@@ -155,14 +157,14 @@ fn serve() -> ! {
                 (Role::Over, _) | (_, EXIT) => {
                     syscall!(nr::EXIT_GROUP, 0);
                 }
+                // A supervisor that takes over may have withdrawn it.
                 (Role::Serving, RESPAWN) => {
-                    c.anchor_command.store(NONE, Release);
-                    settle();
-                    respawn();
+                    if c.anchor_command.compare_exchange(RESPAWN, BUSY, AcqRel, Acquire).is_ok() {
+                        settle();
+                        respawn();
+                    }
                 }
-                (Role::Serving, _) => {
-                    futex_wait(&c.anchor_command, command, None);
-                }
+                (Role::Serving, _) => watch.sleep(&c.anchor_command, command),
                 (Role::Waiting, _) => {
                     futex_wait(&c.anchor_command, command, Some(1_000_000));
                 }
@@ -206,6 +208,8 @@ unsafe fn respawn() {
     if r > 0 {
         c.program_pid.store(r as i32, Release);
     }
+    c.anchor_command.store(NONE, Release);
+    futex_wake(&c.anchor_command);
     c.anchor_done.store(1, Release);
     futex_wake(&c.anchor_done);
 }

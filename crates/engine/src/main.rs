@@ -33,6 +33,7 @@ mod scratch;
 mod signals;
 mod state;
 mod store_room;
+mod successor;
 mod sys;
 mod text;
 mod thread;

@@ -62,12 +62,13 @@ pub mod nr {
         PREADV2 = 327, GETSOCKNAME = 51, GETPEERNAME = 52, GETSOCKOPT = 55, GETRLIMIT = 97, GETXATTR = 191,
         LGETXATTR = 192, FGETXATTR = 193, REMOVEXATTR = 197, LREMOVEXATTR = 198, FREMOVEXATTR = 199, NEWFSTATAT = 262, SPLICE = 275,
         RECVMMSG = 299, SENDMMSG = 307, COPY_FILE_RANGE = 326, PWRITEV2 = 328, RSEQ = 334, IO_URING_SETUP = 425, IO_URING_ENTER = 426, IO_URING_REGISTER = 427, CLONE3 = 435,
-        CLOSE_RANGE = 436, OPENAT2 = 437, PIDFD_OPEN = 434, EPOLL_PWAIT2 = 441,
+        CLOSE_RANGE = 436, FUTEX_WAITV = 449, OPENAT2 = 437, PIDFD_OPEN = 434, EPOLL_PWAIT2 = 441,
     }
 }
 
 /// Error numbers, negative as the kernel returns them.
 pub mod err {
+    pub const EPERM: i64 = -1;
     pub const EINTR: i64 = -4;
     pub const EBADF: i64 = -9;
     pub const EAGAIN: i64 = -11;
@@ -105,6 +106,19 @@ pub fn futex_wait(word: &core::sync::atomic::AtomicU32, value: u32, timeout_ns: 
     let p = ts.as_ref().map_or(core::ptr::null(), |t| t.as_ptr());
     // SAFETY: `word` and the time lie in memory for the length of the call.
     unsafe { syscall!(nr::FUTEX, word.as_ptr(), FUTEX_WAIT, value, p) }
+}
+
+/// Sleeps while each word is the value beside it; wakes up for any reason. ENOSYS or EPERM if that cannot be had.
+pub fn futex_wait_either(words: [(&core::sync::atomic::AtomicU32, u32); 2], timeout_ns: Option<u64>) -> i64 {
+    /// FUTEX2_SIZE_U32, in memory shared with other processes.
+    const SHARED_WORD: u64 = 2;
+    const CLOCK_MONOTONIC: u64 = 1;
+    // struct futex_waitv: value, address, flags.
+    let waits = words.map(|(word, value)| [value as u64, word.as_ptr() as u64, SHARED_WORD]);
+    let until = timeout_ns.map(|n| now_ns() + n).map(|n| [n / 1_000_000_000, n % 1_000_000_000]);
+    let p = until.as_ref().map_or(core::ptr::null(), |t| t.as_ptr());
+    // SAFETY: the words, the array and the time lie in memory for the length of the call.
+    unsafe { syscall!(nr::FUTEX_WAITV, waits.as_ptr(), waits.len(), 0, p, CLOCK_MONOTONIC) }
 }
 
 /// Wakes everybody who sleeps on `word`.

@@ -35,6 +35,8 @@ pub mod anchor_command {
     pub const RESPAWN: u32 = 1;
     /// End.
     pub const EXIT: u32 = 2;
+    /// Anchor: RESPAWN was taken up, and is not yet answered.
+    pub const BUSY: u32 = 3;
 }
 
 /// How a change of credentials is made known to the supervisor, who must never resume the program with more than it had.
@@ -47,6 +49,17 @@ pub mod credential_request {
     pub const NOTED: u32 = 2;
     /// Engine: the change was made, or failed; the supervisor asks the kernel what the program has now.
     pub const CHANGED: u32 = 3;
+}
+
+/// Whether a supervisor watches. Values of [`Control::supervisor`], as the kernel defines them for robust futexes; all else
+/// is the supervisor's thread id, with [`WAITERS`].
+///
+/// [`WAITERS`]: supervisor::WAITERS
+pub mod supervisor {
+    /// The kernel is to wake whoever sleeps on the word when it writes [`DIED`].
+    pub const WAITERS: u32 = 1 << 31;
+    /// The kernel: the supervisor died.
+    pub const DIED: u32 = 1 << 30;
 }
 
 /// Shared by the program, its anchor and the supervisor. At most one page.
@@ -69,7 +82,7 @@ pub struct Control {
     /// Engine: counts up when a request was served. A futex.
     pub served: AtomicU32,
 
-    /// Supervisor: one of [`anchor_command`]. A futex.
+    /// Supervisor, then anchor: one of [`anchor_command`]. A futex.
     pub anchor_command: AtomicU32,
     /// Anchor: 1 when the command was carried out. A futex.
     pub anchor_done: AtomicU32,
@@ -130,6 +143,12 @@ pub struct Control {
     pub next_anchor: AtomicI32,
     /// Engine: see `next_anchor`; 0 for none.
     pub next_anchor_seq: AtomicU64,
+    /// Supervisor, for the kernel: address of the next entry of its list of robust futexes.
+    pub supervisor_entry: AtomicU64,
+    /// See [`supervisor`]. A futex.
+    pub supervisor: AtomicU32,
+    /// Supervisor: how many of the events are in the log.
+    pub events_logged: AtomicU32,
     /// Engine: 128 bits for tests and profiles.
     pub probe: [AtomicU64; 32],
 }

@@ -45,6 +45,8 @@ pub mod session {
     pub const PENDING: u64 = 2 * PAGE;
     /// The note of the system call under way, where there is no ring: one page.
     pub const NOTE: u64 = 3 * PAGE;
+    /// [`crate::successor::Successor`].
+    pub const SUCCESSOR: u64 = 4 * PAGE;
     /// Places for io_uring rings: each a page of rings, then a page of submission entries. A ring of a dead process
     /// may still be written to by the kernel, so every new ring takes the next place.
     pub const RINGS: u64 = 2 << 20;

@@ -14,3 +14,4 @@ pub mod kernel;
 pub mod layout;
 pub mod pending;
 pub mod region;
+pub mod successor;

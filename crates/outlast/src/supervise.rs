@@ -10,7 +10,7 @@ pub struct Supervise {
     name: String,
     /// Descriptor that holds the program's lock
     #[arg(long)]
-    lock: RawFd,
+    lock: Option<RawFd>,
 }
 
 impl Supervise {

@@ -83,6 +83,48 @@ fn the_program_goes_on_when_the_supervisor_is_killed_and_the_next_command_replac
 }
 
 #[test]
+fn another_supervisor_comes_by_itself() {
+    let home = Home::new();
+    let go = home.file("go");
+    let script = format!(
+        "exec sh -c 'echo one; until [ -e {} ]; do read x < /dev/null; done; exec sh -c \"echo two; exit 4\"'",
+        go.display()
+    );
+    let child = home.start_script("orphan", &script);
+    let first = home.await_status("orphan", |status| status["generation"] == 1 && status["protected"] == true);
+    // No command is given from here on: any of them would start a supervisor, too.
+    let log = home.state().join("orphan").join("log.jsonl");
+    let says = |event: &str| std::fs::read_to_string(&log).is_ok_and(|log| log.contains(&format!("\"{event}\"")));
+    kill(&first["supervisor"], libc::SIGKILL);
+    until("another supervisor", || says("supervisor-restarted"));
+    kill(&first["pid"], libc::SIGKILL);
+    until("a recovery", || says("recovered"));
+    std::fs::write(&go, "").unwrap();
+    let output = finish(child);
+    assert_eq!(&*output.stdout, b"one\ntwo\n", "{}", said(&output));
+    until("the end", || says("exit"));
+    let status = home.status("orphan");
+    assert_eq!((&status["ended"], &status["generation"]), (&"exit 4".into(), &2.into()), "{:#?}", home.log("orphan"));
+    assert_eq!(home.events("orphan").iter().filter(|event| *event == "injected").count(), 1);
+}
+
+#[test]
+fn a_supervisor_and_its_program_may_die_together() {
+    let home = Home::new();
+    let go = home.file("go");
+    let script = format!("echo one; until [ -e {} ]; do read x < /dev/null; done; echo two", go.display());
+    let child = home.start_script("both", &script);
+    let first = home.await_protected("both");
+    kill(&first["supervisor"], libc::SIGKILL);
+    kill(&first["pid"], libc::SIGKILL);
+    let log = home.state().join("both").join("log.jsonl");
+    until("a recovery", || std::fs::read_to_string(&log).is_ok_and(|log| log.contains("recovered")));
+    std::fs::write(&go, "").unwrap();
+    let output = finish(child);
+    assert_eq!(&*output.stdout, b"one\ntwo\n", "{}", said(&output));
+}
+
+#[test]
 fn keeps_its_process_id_where_the_kernel_allows_it() {
     let home = Home::new();
     let go = home.file("go");

@@ -3,14 +3,7 @@
 mod support;
 
 use std::process::Stdio;
-use support::{finish, kill, said, until, Home};
-
-/// Kills supervisor, anchor and program of what `status` shows.
-fn kill_everything(status: &serde_json::Value) {
-    for victim in ["supervisor", "anchor", "pid"] {
-        kill(&status[victim], libc::SIGKILL);
-    }
-}
+use support::{finish, kill_everything, said, until, Home};
 
 /// Counts into a file, so that it needs no stream that dies with its reader.
 fn script(home: &Home) -> String {

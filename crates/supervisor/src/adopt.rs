@@ -1,63 +1,130 @@
 //! A supervisor may be killed at any time: the program goes on, and another supervisor takes over.
+//!
+//! The one that died may have been in the middle of anything. What it had asked the anchor for is taken back or waited
+//! for, a program that it traced dies with it, and an execve that it followed counts if the new image has the engine.
 
 use crate::error::Error;
-use crate::exec::Handover;
+use crate::exec::{ready, Handover};
 use crate::generation::{file_name, Generation};
 use crate::log::{Entry, Kind};
 use crate::orphans::{is_alive, newer_session};
+use crate::program_folder::Lock;
 use crate::remains::Remains;
 use crate::session::Session;
+use crate::signals::unblock_all;
 use crate::supervisor::Supervisor;
 use crate::{clock, processes, status};
 use libc::pid_t;
-use outlast_image::control::state;
+use outlast_image::control::{state, supervisor};
 use outlast_image::degradation::Degradation;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::Ordering::Acquire;
+use std::time::Duration;
 
-/// Watches a program whose supervisor is gone, until it has ended for good.
-pub fn adopt(name: &str, lock: RawFd) -> Result<(), Error> {
-    let remains = Remains::of(name, Some(lock))?;
+/// How often, and how long each time, is waited for what the end of a supervisor takes.
+const DYING: (u32, Duration) = (2000, Duration::from_millis(1));
+
+/// Watches a program whose supervisor is gone, until it has ended for good. `lock` is the program's, if it was handed down.
+pub fn adopt(name: &str, lock: Option<RawFd>) -> Result<(), Error> {
+    // An anchor that starts a supervisor has all signals blocked.
+    unblock_all();
+    let remains = match lock {
+        Some(lock) => Remains::locked(name, handed_down(lock))?,
+        None => take_over(name)?,
+    };
+    await_until(|| !remains.meta().supervisor.is_alive());
     let session = remains.folder().open_session()?;
     let newer = newer_session(remains.folder());
+    if !is_alive(&session) && !newer.as_ref().is_some_and(is_alive) {
+        // Nothing is left but the store: that is for the person to resume, where the person is.
+        return Ok(());
+    }
+    // Where the program began is where a fresh process for it would begin; if that is gone, anywhere is as good.
+    let _ = std::env::set_current_dir(remains.meta().cwd.to_path());
     let mut supervisor = remains.supervise(session)?;
     if let Some(newer) = newer {
         supervisor.take_up_handover(newer)?;
     }
-    supervisor.meta.write(&supervisor.folder, &supervisor.stores)?;
-    supervisor.log.add(&Entry::new(Kind::SupervisorRestarted).pid(std::process::id() as pid_t));
-    let control = supervisor.generation.control();
-    let anchor = status::holder(&supervisor.generation.session, control.anchor_pid.load(Acquire));
-    let program = status::holder(&supervisor.generation.session, control.program_pid.load(Acquire));
-    supervisor.take_standard_streams(program.or(anchor));
-    if let Some(anchor) = anchor {
-        // One that ends at this moment is missed at the next respawn.
-        let _ = supervisor.kin.adopt(anchor);
-        supervisor.anchor = anchor;
-    }
-    match program.filter(|pid| supervisor.kin.adopt(*pid).is_ok()) {
-        Some(pid) => supervisor.pid = pid,
-        None if supervisor.went_on_alone() => {
-            supervisor.go_unprotected(Degradation::TraceForbidden, "no supervisor was there when it became another");
-            supervisor.clear_away();
-            return Ok(());
-        }
-        None => {
-            if let Some(end) = supervisor.on_death(None) {
-                supervisor.finish(end);
-                return Ok(());
-            }
-        }
-    }
-    if anchor.is_none() && supervisor.generation.control().state.load(Acquire) == state::PROTECTED {
-        supervisor.ask_for_anchor();
-    }
-    supervisor.watch();
+    supervisor.take_up();
     Ok(())
 }
 
+fn handed_down(lock: RawFd) -> Lock {
+    // SAFETY: the number was given to us by the process that started us, for this one use.
+    Lock::held(unsafe { OwnedFd::from_raw_fd(lock) })
+}
+
+/// The program with its lock: a supervisor that dies is known to be dead before the kernel takes its files from it.
+pub fn take_over(name: &str) -> Result<Remains, Error> {
+    let mut taken = Remains::of(name);
+    await_until(|| {
+        let waits = matches!(taken, Err(Error::Running(_))) && is_orphaned(name);
+        if waits {
+            taken = Remains::of(name);
+        }
+        !waits
+    });
+    taken
+}
+
+fn is_orphaned(name: &str) -> bool {
+    let session = crate::state_folder::StateFolder::open().and_then(|state| state.program(name)?.open_session());
+    session.is_ok_and(|session| session.control().supervisor.load(Acquire) & supervisor::DIED != 0)
+}
+
+/// Waits for what comes soon.
+fn await_until(mut done: impl FnMut() -> bool) {
+    let (times, pause) = DYING;
+    for _ in 0..times {
+        if done() {
+            return;
+        }
+        std::thread::sleep(pause);
+    }
+}
+
 impl Supervisor {
-    /// An execve was on its way when the supervisor died: the new image counts if it lives, or can be recovered.
+    /// Finds the processes of the program, and watches them.
+    fn take_up(&mut self) {
+        self.adopted = true;
+        // One that cannot be written leaves the old one, which names a supervisor that is dead.
+        let _ = self.meta.write(&self.folder, &self.stores);
+        self.log.add(&Entry::new(Kind::SupervisorRestarted).pid(std::process::id() as pid_t));
+        if let Some(anchor) = self.holder(self.generation.control().anchor_pid.load(Acquire)) {
+            self.anchor = anchor;
+        }
+        self.settle_respawn();
+        let program = self.holder(self.generation.control().program_pid.load(Acquire));
+        self.take_standard_streams(program.or((self.anchor > 0).then_some(self.anchor)));
+        self.pid = program.unwrap_or(0);
+        if program.is_none() {
+            if self.went_on_alone() {
+                self.go_unprotected(Degradation::TraceForbidden, "no supervisor was there when it became another");
+                return self.clear_away();
+            }
+            if let Some(end) = self.on_death(None) {
+                self.finish(end);
+                return;
+            }
+        }
+        if self.anchor == 0 && self.generation.control().state.load(Acquire) == state::PROTECTED {
+            self.ask_for_anchor();
+        }
+        self.watch();
+    }
+
+    /// The process, watched from now on, if it is one of this generation's.
+    fn holder(&mut self, pid: pid_t) -> Option<pid_t> {
+        // Looked at once it is watched: its number cannot have become another's since.
+        (pid > 0 && self.kin.adopt(pid).is_ok()).then_some(())?;
+        let holder = status::holder(&self.generation.session, pid);
+        if holder.is_none() {
+            self.kin.forget(pid);
+        }
+        holder
+    }
+
+    /// An execve was on its way when the supervisor died: the new image counts if it lives.
     fn take_up_handover(&mut self, newer: Session) -> Result<(), Error> {
         let number = self.meta.generation + 1;
         if !is_alive(&newer) {
@@ -65,7 +132,7 @@ impl Supervisor {
             self.stores.remove(number);
             return Ok(());
         }
-        let new = Generation::new(number, newer, self.stores.open_generation(number)?)?;
+        let new = Generation::new(&self.folder, number, newer, self.stores.open_generation(number)?)?;
         let previous = Box::new(std::mem::replace(&mut self.generation, new));
         self.handover = Handover::Waiting { previous, began: clock::monotonic() };
         Ok(())
@@ -74,7 +141,18 @@ impl Supervisor {
     /// Whether the program became another one while nobody watched: it runs without the engine, and is left alone.
     fn went_on_alone(&self) -> bool {
         let control = self.generation.control();
-        control.state.load(Acquire) == state::EXECING && processes::is_running(control.program_pid.load(Acquire))
+        let pid = control.program_pid.load(Acquire);
+        // One that had a tracer dies with it, sooner or later.
+        let alone = control.state.load(Acquire) == state::EXECING && !self.was_traced() && processes::has_memory(pid);
+        if !alone {
+            await_until(|| !processes::is_running(pid) || !processes::has_memory(pid));
+        }
+        alone
+    }
+
+    /// Whether the supervisor that died had taken hold of the program for an execve: then the kernel kills it.
+    fn was_traced(&self) -> bool {
+        self.generation.control().exec_ready.load(Acquire) == ready::TRACED
     }
 
     /// The program's standard streams become ours, for a process that may have to take its place.

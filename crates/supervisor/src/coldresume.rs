@@ -51,7 +51,7 @@ impl Supervisor {
     fn begin_anew(&mut self) -> Result<(), Error> {
         self.dismiss_anchors();
         let session = self.folder.create_session("session")?;
-        self.generation = Generation::new(self.generation.number, session, self.stores.create(0)?)?;
+        self.generation = Generation::new(&self.folder, self.generation.number, session, self.stores.create(0)?)?;
         self.begin_again(mode::START, None)
     }
 
@@ -70,7 +70,7 @@ impl Supervisor {
             let birth = birth.map_err(|e| Error::Kernel("start a process for the program", e))?;
             self.pid = birth.pid;
             self.hand_over(&birth)?;
-            self.note_birth();
+            self.generation.note_birth(self.pid);
             let known = if mode == mode::RESUME { self.meta.pid } else { 0 };
             let injection = self.generation.injection(&self.engine, &self.meta.options, mode, known);
             match birth.finish(&self.command, &injection)? {

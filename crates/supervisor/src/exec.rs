@@ -26,7 +26,7 @@ mod request {
 }
 
 /// Values of `Control::exec_ready`.
-mod ready {
+pub mod ready {
     pub const NO: u32 = 0;
     pub const TRACED: u32 = 1;
     pub const UNTRACED: u32 = 2;
@@ -138,6 +138,8 @@ impl Supervisor {
         let number = self.meta.generation + 1;
         let born = match Generation::create(&self.folder, &self.stores, number) {
             Ok(new) => {
+                // Whoever takes over from us must find it, from the moment on that it runs.
+                new.note_birth(self.pid);
                 let injection = new.injection(&self.engine, &self.meta.options, mode::START, self.meta.pid);
                 inject(self.pid, None, &injection).map(|()| new)
             }
@@ -151,7 +153,6 @@ impl Supervisor {
         match born {
             Ok(new) => {
                 let previous = Box::new(std::mem::replace(&mut self.generation, new));
-                self.note_birth();
                 self.anchor = 0;
                 self.handover = Handover::Waiting { previous, began };
                 None
@@ -163,7 +164,10 @@ impl Supervisor {
                         self.go_unprotected(degradation, &format!("{what}: {e}"));
                         None
                     }
-                    Failure::Fault(Fault::Gone(end)) => self.on_death(Some(end)),
+                    Failure::Fault(Fault::Gone(end)) => {
+                        self.kin.forget(self.pid);
+                        self.on_death(Some(end))
+                    }
                     // Half injected: its death brings the program back to the commit before the execve.
                     Failure::Fault(Fault::Kernel(..)) => {
                         self.injection_faults += 1;
@@ -235,7 +239,7 @@ impl Supervisor {
             let failed = std::mem::replace(&mut self.generation, *previous);
             self.dismiss(&failed);
             self.forget_generation(failed.number);
-            self.note_birth();
+            self.generation.note_birth(self.pid);
             self.anchor = self.generation.control().anchor_pid.load(Acquire);
         }
         let control: &Control = self.generation.control();

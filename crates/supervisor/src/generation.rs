@@ -6,40 +6,43 @@ use crate::error::Error;
 use crate::inject::Injection;
 use crate::kin::Kin;
 use crate::options::Options;
+use crate::presence::Presence;
 use crate::processes;
 use crate::program_folder::ProgramFolder;
 use crate::session::Session;
 use crate::stores::StorePlace;
+use crate::successor;
 use libc::pid_t;
 use outlast_image::control::Control;
 use outlast_image::degradation::Degradation;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::Ordering::{AcqRel, Acquire};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 use std::sync::Arc;
 
 /// Session and store of one image of the program.
 pub struct Generation {
+    /// Gone before the session is.
+    _presence: Presence,
     /// 0 at the start, one more at each execve.
     pub number: u32,
     pub session: Arc<Session>,
     pub store: OwnedFd,
     pub bell: Bell,
-    /// Events of the session that were looked at.
-    pub events_seen: u32,
 }
 
 impl Generation {
-    pub fn new(number: u32, session: Session, store: OwnedFd) -> Result<Self, Error> {
+    pub fn new(folder: &ProgramFolder, number: u32, session: Session, store: OwnedFd) -> Result<Self, Error> {
         let session = Arc::new(session);
+        session.set_successor(&successor::of(folder));
         let bell =
             Bell::new(session.clone()).map_err(|e| Error::Kernel("start the thread that listens to the engine", e))?;
-        Ok(Self { number, session, store, bell, events_seen: 0 })
+        Ok(Self { _presence: Presence::in_session(session.clone()), number, session, store, bell })
     }
 
     /// Makes the files of a generation.
     pub fn create(folder: &ProgramFolder, stores: &StorePlace, number: u32) -> Result<Self, Error> {
         let session = folder.create_session(&file_name("session", number))?;
-        Self::new(number, session, stores.create(number)?)
+        Self::new(folder, number, session, stores.create(number)?)
     }
 
     pub fn control(&self) -> &Control {
@@ -63,6 +66,14 @@ impl Generation {
             generation: self.number,
             known_pid: known_pid as u32,
         }
+    }
+
+    /// Tells the engine's other half, and whoever takes over from us, about a new process of the program.
+    pub fn note_birth(&self, pid: pid_t) {
+        let control = self.control();
+        // SAFETY: plain system call.
+        control.pgid.store(unsafe { libc::getpgid(pid) }, Release);
+        control.program_pid.store(pid, Release);
     }
 
     /// Its anchor, if it has one that is ours and alive.

@@ -7,6 +7,7 @@ use crate::trace::Stop;
 use libc::pid_t;
 use rustix::event::{poll, PollFd, PollFlags};
 use rustix::io::Errno;
+use rustix::process::{pidfd_send_signal, Signal};
 use rustix::time::Timespec;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -26,6 +27,9 @@ pub struct Legacy {
     pub credentials: Option<Credentials>,
 }
 
+/// How long the end of a stranger that was killed may take.
+const PATIENCE: Timespec = Timespec { tv_sec: 5, tv_nsec: 0 };
+
 /// The processes of one program.
 #[derive(Default)]
 pub struct Kin {
@@ -35,10 +39,17 @@ pub struct Kin {
 impl Kin {
     /// Watches a process that may not be a child of ours.
     pub fn adopt(&mut self, pid: pid_t) -> Result<(), Errno> {
-        if !is_child(pid) && !self.strangers.iter().any(|(known, _)| *known == pid) {
+        // One that had the number before it is no longer watched, or the end of the one would be taken for the other's.
+        self.forget(pid);
+        if !is_child(pid) {
             self.strangers.push((pid, processes::open(pid)?));
         }
         Ok(())
+    }
+
+    /// Watches a process no longer whose end is known.
+    pub fn forget(&mut self, pid: pid_t) {
+        self.strangers.retain(|(known, _)| *known != pid);
     }
 
     /// Whether the process is one of ours, so that its id cannot have become another's.
@@ -58,7 +69,12 @@ impl Kin {
     pub fn change(&mut self) -> Option<(pid_t, Change)> {
         if let Some((pid, killed)) = changed_child() {
             let credentials = if killed { Credentials::of(pid) } else { None };
-            return Some((pid, take_change(pid, Legacy { credentials })));
+            let change = take_change(pid, Legacy { credentials });
+            // A stranger that we trace tells its tracer, too.
+            if matches!(change, Change::Ended(..)) {
+                self.forget(pid);
+            }
+            return Some((pid, change));
         }
         let gone = self.strangers.iter().position(|(_, pidfd)| is_readable(pidfd.as_fd()))?;
         let (pid, pidfd) = self.strangers.swap_remove(gone);
@@ -76,12 +92,22 @@ impl Kin {
         if !self.has(pid) {
             return;
         }
-        // SAFETY: plain system calls; the process is ours and not reaped, so that the number is still its own.
-        unsafe {
-            libc::kill(pid, libc::SIGKILL);
-            libc::waitpid(pid, std::ptr::null_mut(), libc::__WALL);
+        match self.strangers.iter().find(|(known, _)| *known == pid) {
+            Some((_, pidfd)) => {
+                let _ = pidfd_send_signal(pidfd, Signal::KILL);
+                // One that cannot end, because the kernel holds it, is left to whoever reaps it.
+                let _ = poll(&mut [PollFd::new(pidfd, PollFlags::IN)], Some(&PATIENCE));
+                // One that we trace waits for us, too.
+                // SAFETY: plain system call.
+                unsafe { libc::waitpid(pid, std::ptr::null_mut(), libc::__WALL | libc::WNOHANG) };
+            }
+            // SAFETY: plain system calls; a child that is not reaped keeps its number.
+            None => unsafe {
+                libc::kill(pid, libc::SIGKILL);
+                libc::waitpid(pid, std::ptr::null_mut(), libc::__WALL);
+            },
         }
-        self.strangers.retain(|(known, _)| *known != pid);
+        self.forget(pid);
     }
 }
 

@@ -67,7 +67,7 @@ impl Supervisor {
 
     /// Whether it still runs.
     pub fn is_alive(&self) -> bool {
-        processes::start_time(self.pid) == Some(self.start_time)
+        processes::is_running(self.pid) && processes::start_time(self.pid) == Some(self.start_time)
     }
 }
 

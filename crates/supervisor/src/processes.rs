@@ -135,6 +135,11 @@ pub fn image_of(pid: pid_t) -> Option<Image> {
     Some(Image { exe, argv: argv.map(|arg| OsString::from_vec(arg.to_vec())).collect() })
 }
 
+/// Whether the process has ended, and was not yet reaped.
+pub fn is_dead(pid: pid_t) -> bool {
+    stat_field(pid, 3).is_some_and(|state| state == "Z" || state == "X")
+}
+
 /// Whether the process exists and has not ended.
 pub fn is_running(pid: pid_t) -> bool {
     stat_field(pid, 3).is_some_and(|state| state != "Z" && state != "X")

@@ -12,7 +12,6 @@ use crate::state_folder::StateFolder;
 use crate::stores::StorePlace;
 use crate::supervisor::{Parts, Supervisor};
 use std::ffi::OsString;
-use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::path::Path;
 
 /// What is left of a program, taken over.
@@ -24,17 +23,22 @@ pub struct Remains {
 }
 
 impl Remains {
-    /// Locks a program. `lock` is a descriptor on which the lock is held already.
+    /// Locks a program.
     ///
     /// # Errors
     /// It has a supervisor, has ended, or is not described.
-    pub fn of(name: &str, lock: Option<RawFd>) -> Result<Self, Error> {
+    pub fn of(name: &str) -> Result<Self, Error> {
         let folder = StateFolder::open()?.program(name)?;
-        let lock = match lock {
-            // SAFETY: the number was given to us by the process that started us, for this one use.
-            Some(fd) => Lock::held(unsafe { OwnedFd::from_raw_fd(fd) }),
-            None => folder.lock()?.ok_or_else(|| Error::Running(name.into()))?,
-        };
+        let lock = folder.lock()?.ok_or_else(|| Error::Running(name.into()))?;
+        Self::described(folder, lock)
+    }
+
+    /// A program whose lock was handed down.
+    pub fn locked(name: &str, lock: Lock) -> Result<Self, Error> {
+        Self::described(StateFolder::open()?.program(name)?, lock)
+    }
+
+    fn described(folder: ProgramFolder, lock: Lock) -> Result<Self, Error> {
         let meta = Meta::read(&folder)?;
         let stores = StorePlace::of(&folder, meta.store.as_ref().map(|path| path.to_path()).as_deref())?;
         Ok(Self { folder, lock, stores, meta })
@@ -42,7 +46,7 @@ impl Remains {
 
     /// Locks a program whose store lies in this folder on a disk, and describes it anew if its folder is gone.
     pub fn on_disk(name: &str, path: &Path) -> Result<Self, Error> {
-        match Self::of(name, None) {
+        match Self::of(name) {
             Err(Error::NoSuchProgram(_)) => (),
             known => return known,
         }
@@ -82,7 +86,7 @@ impl Remains {
         let signals = Signals::block().map_err(|e| Error::Kernel("block signals", e))?;
         let argv: Vec<OsString> = meta.argv.iter().map(|arg| arg.to_os_string()).collect();
         let command = Command::new(&meta.exe.to_path(), &argv)?;
-        let generation = Generation::new(meta.generation, session, stores.open()?)?;
+        let generation = Generation::new(&folder, meta.generation, session, stores.open()?)?;
         meta.supervisor = meta::Supervisor::this();
         meta.ended = None;
         Supervisor::new(Parts { folder, lock, stores, meta, command, signals }, generation)

@@ -4,7 +4,8 @@ use crate::end::End;
 use crate::exec::Handover;
 use crate::log::{Entry, Kind};
 use crate::supervisor::Supervisor;
-use crate::{clock, futex, names, processes};
+use crate::verdict::UNFINISHED_MAX;
+use crate::{clock, futex, names, processes, status};
 use libc::pid_t;
 use outlast_image::control::{anchor_command, request, state, Control};
 use outlast_image::degradation::Degradation;
@@ -29,6 +30,8 @@ pub struct Recovering {
 
 /// How often the process id is asked for again: whoever has to reap the old process may take a moment.
 const PID_TRIES: u32 = 20;
+/// How often, while the old process is dead and waits for whoever has to reap it: not us, if we took over.
+const REAP_TRIES: u32 = 2500;
 /// Time between two of these tries.
 const PID_PAUSE: Duration = Duration::from_millis(1);
 /// How long an anchor that lives may take to answer before it counts as dead.
@@ -70,18 +73,20 @@ impl Supervisor {
     /// A new process from the anchor, with the old process id if that can be had.
     fn respawn(&mut self) -> Option<pid_t> {
         let mut wanted = if self.may_choose_pid { self.meta.pid } else { 0 };
-        for attempt in 0.. {
+        for attempt in 0..UNFINISHED_MAX {
             let anchor = self.generation.anchor(&self.kin)?;
+            // Looked at before: afterwards it may have been reaped, and the next try would succeed.
+            let waits = attempt < PID_TRIES || attempt < REAP_TRIES && processes::is_dead(wanted);
             match self.ask_to_respawn(anchor, wanted) {
+                // A stranger that ended already cannot be watched any more.
+                Answer::Born(pid) if self.kin.adopt(pid).is_err() => (),
                 Answer::Born(pid) => {
-                    // A stranger that ended already cannot be watched, and is found dead at once.
-                    let _ = self.kin.adopt(pid);
                     if pid != self.meta.pid && self.generation.degrade(Degradation::PidChanged) {
                         self.log.add(&Entry::new(Kind::Degradation).cause(Degradation::PidChanged.key()).pid(pid));
                     }
                     return Some(pid);
                 }
-                Answer::Refused(Errno::EXIST) if attempt < PID_TRIES && wanted != 0 => std::thread::sleep(PID_PAUSE),
+                Answer::Refused(Errno::EXIST) if wanted != 0 && waits => std::thread::sleep(PID_PAUSE),
                 Answer::Refused(e) if wanted != 0 => {
                     self.may_choose_pid &= !matches!(e, Errno::PERM | Errno::NOSYS);
                     wanted = 0;
@@ -118,7 +123,24 @@ impl Supervisor {
     fn unreported_birth(&mut self) -> Option<pid_t> {
         let anchor = self.generation.control().anchor_pid.load(Acquire);
         self.kin.kill(anchor);
-        self.generation.holders().into_iter().find(|pid| *pid != anchor && self.kin.is_alive(*pid))
+        let holders = self.generation.holders();
+        let born =
+            holders.into_iter().chain(status::program(&self.generation.session, None)).find(|pid| *pid != anchor)?;
+        (self.kin.adopt(born).is_ok() && self.kin.is_alive(born)).then_some(born)
+    }
+
+    /// Takes back what a supervisor that died had asked the anchor for, or waits until it is done.
+    pub(crate) fn settle_respawn(&self) {
+        let control = self.generation.control();
+        let word = &control.anchor_command;
+        let _ = word.compare_exchange(anchor_command::RESPAWN, anchor_command::NONE, AcqRel, Acquire);
+        let asked = Instant::now();
+        while word.load(Acquire) == anchor_command::BUSY && asked.elapsed() < ANCHOR_PATIENCE {
+            if self.generation.anchor(&self.kin).is_none() {
+                return;
+            }
+            futex::wait(word, anchor_command::BUSY, ANCHOR_CHECK);
+        }
     }
 
     /// Reports a recovery once the engine has finished it.

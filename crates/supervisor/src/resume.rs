@@ -1,5 +1,6 @@
 //! `outlast resume`: everything of a program died but its store.
 
+use crate::adopt::take_over;
 use crate::clock;
 use crate::end::End;
 use crate::error::Error;
@@ -13,7 +14,7 @@ use std::path::Path;
 pub fn resume(name: &str, store: Option<&Path>) -> Result<End, Error> {
     let remains = match store {
         Some(path) => Remains::on_disk(name, path)?,
-        None => Remains::of(name, None)?,
+        None => take_over(name)?,
     };
     if remains.meta().ended.is_some() || !remains.stores().exists() {
         return Err(Error::NothingLeft(name.into()));

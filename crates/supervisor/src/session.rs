@@ -6,6 +6,7 @@ use outlast_image::control::{Control, MAGIC};
 use outlast_image::event::{Event, EVENTS};
 use outlast_image::inject::InjectArgs;
 use outlast_image::layout::session;
+use outlast_image::successor::Successor;
 use rustix::io::Errno;
 use rustix::mm::{mmap, munmap, MapFlags, ProtFlags};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -64,6 +65,13 @@ impl Session {
     pub fn inject_args(&self) -> InjectArgs {
         // SAFETY: inside the mapping and aligned; every bit pattern is a valid InjectArgs.
         unsafe { self.base.add(session::INJECT as usize).cast::<InjectArgs>().as_ptr().read_volatile() }
+    }
+
+    /// Writes what the anchor executes when there is no supervisor any more.
+    pub fn set_successor(&self, successor: &Successor) {
+        // SAFETY: inside the mapping and aligned; who reads it meanwhile executes nothing, or something torn that the
+        // kernel refuses.
+        unsafe { self.base.add(session::SUCCESSOR as usize).cast::<Successor>().as_ptr().write_volatile(*successor) }
     }
 
     /// Events written since `*seen` of them had been; those overwritten meanwhile are left out.

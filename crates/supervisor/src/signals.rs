@@ -21,6 +21,15 @@ impl Inherited {
     }
 }
 
+/// Lets all signals through, whatever this process was started with.
+pub fn unblock_all() {
+    // SAFETY: the kernel only reads an empty set of ours.
+    unsafe {
+        let none: libc::sigset_t = std::mem::zeroed();
+        libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
+    }
+}
+
 /// A signal that was sent to the supervisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Received {

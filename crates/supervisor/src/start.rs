@@ -12,7 +12,7 @@ use crate::signals::Signals;
 use crate::state_folder::StateFolder;
 use crate::stores::StorePlace;
 use crate::supervisor::{Parts, Supervisor};
-use crate::{clock, credentials, orphans, program};
+use crate::{clock, credentials, names, orphans, program};
 use libc::pid_t;
 use outlast_image::control::state;
 use outlast_image::degradation::Degradation;
@@ -126,7 +126,8 @@ impl Supervisor {
                     return Ok(None);
                 }
                 Ok(Born::Untraceable(degradation, what)) => return self.run_free(degradation, &what).map(|()| None),
-                Ok(Born::Gone(End::Killed(libc::SIGKILL))) => {
+                Ok(Born::Gone(End::Killed(signal @ libc::SIGKILL))) => {
+                    self.log.add(&Entry::new(Kind::Killed).cause(names::signal(signal)).pid(self.pid));
                     let next = Birth::begin(&self.command, self.signals.inherited(), None);
                     birth = Some(next.map_err(|e| Error::Kernel("start a process", e))?);
                 }
@@ -145,7 +146,7 @@ impl Supervisor {
     fn enter(&mut self, pid: pid_t) -> Result<(), Error> {
         self.pid = pid;
         self.meta.pid = pid;
-        self.note_birth();
+        self.generation.note_birth(self.pid);
         self.meta.write(&self.folder, &self.stores)
     }
 

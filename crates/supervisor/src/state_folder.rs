@@ -12,6 +12,9 @@ use std::path::{Path, PathBuf};
 
 const TMPFS_MAGIC: u64 = 0x0102_1994;
 
+/// The variable that names another state folder.
+pub const VARIABLE: &str = "OUTLAST_STATE_DIR";
+
 /// The folder that holds one folder for each of a user's programs.
 pub struct StateFolder {
     path: PathBuf,
@@ -25,7 +28,7 @@ impl StateFolder {
     /// user's; else /dev/shm/outlast-UID. It must be a folder of the user's on a tmpfs (io_uring refuses memory of other
     /// file systems), with mode 0700; one that the person chose may be read, but not written, by others.
     pub fn open() -> Result<Self, Error> {
-        if let Some(path) = std::env::var_os("OUTLAST_STATE_DIR") {
+        if let Some(path) = std::env::var_os(VARIABLE) {
             return Self::open_at(PathBuf::from(path));
         }
         let path = match runtime_folder() {

@@ -43,6 +43,8 @@ pub struct Supervisor {
     pub(crate) pid: pid_t,
     /// The anchor that was seen last; 0 if none was.
     pub(crate) anchor: pid_t,
+    /// Whether it took over from another: what it was started with is not ours.
+    pub(crate) adopted: bool,
     /// Whether there ever was a commit to recover from.
     pub(crate) committed: bool,
     /// Whether the kernel may let the anchor choose a process id.
@@ -81,6 +83,7 @@ impl Supervisor {
             injection_faults: 0,
             pid: 0,
             anchor: 0,
+            adopted: false,
             committed: generation.session.has_commit(),
             may_choose_pid: privileges::may_choose_pid(),
             tries: Tries::default(),
@@ -157,11 +160,14 @@ impl Supervisor {
 
     /// Copies the engine's events to the log.
     pub(crate) fn drain_events(&mut self) {
-        for event in self.generation.session.events_since(&mut self.generation.events_seen) {
+        let mut logged = self.generation.control().events_logged.load(Acquire);
+        for event in self.generation.session.events_since(&mut logged) {
             if let Some(entry) = reports::entry(&event) {
                 self.log.add(&entry.pid(self.pid));
             }
         }
+        // Whoever takes over goes on from there.
+        self.generation.control().events_logged.store(logged, Release);
     }
 
     /// Climbs the ladder after a death, or returns how the program ended.
@@ -189,6 +195,8 @@ impl Supervisor {
                 Some(self.give_up(&cause, End::Killed(signal)))
             }
             Verdict::Recover(signal) => self.recover(signal, died),
+            // A fresh process would have our environment, which is not the one that the program was started with.
+            Verdict::StartAgain(_) if self.adopted => Some(end),
             Verdict::StartAgain(signal) => self.start_again(signal, died),
         }
     }
@@ -238,14 +246,6 @@ impl Supervisor {
         let _ = self.meta.write(&self.folder, &self.stores);
         self.folder.remove("session");
         self.stores.remove(0);
-    }
-
-    /// Tells the engine's other half about a new process of the program, and watches it.
-    pub(crate) fn note_birth(&mut self) {
-        let control = self.generation.control();
-        control.program_pid.store(self.pid, Release);
-        // SAFETY: plain system call.
-        control.pgid.store(unsafe { libc::getpgid(self.pid) }, Release);
     }
 
     /// Ends the anchors of the generation that runs.

@@ -120,6 +120,21 @@ pub fn kill(pid: &Value, signal: i32) {
     unsafe { libc::kill(pid as i32, signal) };
 }
 
+/// Kills supervisor, anchor and program of what a status shows; returns when they are dead.
+pub fn kill_everything(status: &Value) {
+    // Stopped, the supervisor can bring back neither of the others before it is killed itself.
+    kill(&status["supervisor"], libc::SIGSTOP);
+    for process in ["anchor", "pid", "supervisor"] {
+        kill(&status[process], libc::SIGKILL);
+        until(&format!("the death of the {process}"), || {
+            let stat = std::fs::read_to_string(format!("/proc/{}/stat", status[process])).unwrap_or_default();
+            stat.rsplit(')')
+                .next()
+                .is_none_or(|rest| matches!(rest.trim_start().chars().next(), None | Some('Z' | 'X')))
+        });
+    }
+}
+
 /// Waits for a child, but not for ever.
 pub fn finish(mut child: Child) -> Output {
     let mut status = None;
