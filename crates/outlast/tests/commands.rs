@@ -3,7 +3,7 @@
 mod support;
 
 use std::os::unix::process::ExitStatusExt;
-use support::{finish, said, Home};
+use support::{finish, kill_everything, said, Home};
 
 const WAITS: &str = "while :; do read x < /dev/null; done";
 
@@ -42,6 +42,66 @@ fn ps_tells_what_runs() {
     assert!(row.contains("protected"), "{table}");
     drop(home);
     finish(child);
+}
+
+/// Whoever reads `ps --json` and `log --json` relies on these words: they may be added to, never changed.
+#[test]
+fn words_that_others_rely_on_stay() {
+    use outlast_image::{control::state, degradation::Degradation};
+    assert_eq!(state::NAMES, ["starting", "protected", "suspended", "exiting", "given-up", "exec"]);
+    let degradations: Vec<_> = Degradation::ALL.iter().map(|degradation| degradation.key()).collect();
+    let promised = [
+        "threads",
+        "children",
+        "shared-mapping",
+        "no-io-uring",
+        "pid-changed",
+        "store-full",
+        "vector-state",
+        "unknown-call",
+        "privileged-program",
+        "unreadable-program",
+        "trace-forbidden",
+        "no-tracker",
+        "descriptor-lost",
+        "mapping-lost",
+        "address-taken",
+        "kernel-object",
+        "foreign-abi",
+        "engine-error",
+        "signal-lost",
+    ];
+    assert_eq!(degradations[..promised.len()], promised);
+
+    let home = Home::new();
+    let go = home.file("go");
+    let script = format!("until [ -e {} ]; do read x < /dev/null; done", go.display());
+    let child = home.start_script("words", &script);
+    let status = home.await_protected("words");
+    let mut fields = vec!["name", "pid", "pids", "anchor", "supervisor", "state", "store", "commits", "recoveries"];
+    fields.extend(["last_commit_age_us", "dirty_pages", "protected", "degradations", "generation", "command"]);
+    fields.extend(["started", "ended"]);
+    for field in fields {
+        assert!(status.get(field).is_some(), "{field} is missing: {status}");
+    }
+    kill_everything(&status);
+    home.await_status("words", |status| status["state"] == "resumable");
+    finish(child);
+    let resumed = home.outlast(["resume", "words"]).spawn().unwrap();
+    home.await_protected("words");
+    std::fs::write(&go, "").unwrap();
+    finish(resumed);
+    assert_eq!(home.status("words")["state"], "exited");
+    let log = home.log("words");
+    for entry in &log {
+        for field in ["time", "event", "cause", "rung", "duration_us"] {
+            assert!(entry.get(field).is_some(), "{field} is missing: {entry}");
+        }
+    }
+    let events: Vec<_> = log.iter().map(|entry| entry["event"].as_str().unwrap()).collect();
+    for event in ["start", "injected", "resumed", "exit"] {
+        assert!(events.contains(&event), "{event}: {events:?}");
+    }
 }
 
 #[test]

@@ -21,6 +21,55 @@ fn folders_and_files_are_private() {
 }
 
 #[test]
+fn a_store_elsewhere_is_private_too() {
+    let home = Home::new();
+    let stores = home.file("stores");
+    let mut run = home.outlast(["run", "--name", "private", "--store"]);
+    run.arg(&stores).args(["--", "sh", "-c", "while :; do read x < /dev/null; done"]);
+    let child = run.spawn().unwrap();
+    home.await_protected("private");
+    let mode = |path: &std::path::Path| path.symlink_metadata().unwrap().mode() & 0o777;
+    assert_eq!(mode(&stores), 0o700);
+    let files: Vec<_> = std::fs::read_dir(&stores).unwrap().flatten().map(|entry| entry.path()).collect();
+    assert!(files.len() >= 2, "{files:?}");
+    for file in files {
+        assert_eq!(mode(&file), 0o600, "{}", file.display());
+    }
+    drop(home);
+    finish(child);
+}
+
+/// The folders that another user may have made before: state and store. Each is refused, and left alone.
+#[test]
+fn what_another_user_planted_is_refused() {
+    const NOBODY: u32 = 65534;
+    // SAFETY: plain system call.
+    if unsafe { libc::geteuid() } != 0 {
+        eprintln!("skipped: only root can make files of another user");
+        return;
+    }
+    let home = Home::new();
+    let planted = home.file("planted");
+    std::fs::create_dir(&planted).unwrap();
+    std::fs::set_permissions(&planted, PermissionsExt::from_mode(0o700)).unwrap();
+    std::os::unix::fs::chown(&planted, Some(NOBODY), Some(NOBODY)).unwrap();
+    let linked = home.file("linked");
+    std::os::unix::fs::symlink(&planted, &linked).unwrap();
+    std::os::unix::fs::lchown(&linked, Some(NOBODY), Some(NOBODY)).unwrap();
+    for folder in [&planted, &linked] {
+        let as_state = home.outlast(["run", "--", "true"]).env("OUTLAST_STATE_DIR", folder).output().unwrap();
+        let as_store = home.outlast(["run", "--store"]).arg(folder).args(["--", "true"]).output().unwrap();
+        for output in [as_state, as_store] {
+            assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+            let complaint = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(complaint.lines().count(), 1, "{complaint}");
+            assert!(complaint.contains("another user") || complaint.contains("a link"), "{complaint}");
+        }
+        assert_eq!(std::fs::read_dir(&planted).unwrap().count(), 0, "something was written there");
+    }
+}
+
+#[test]
 fn a_folder_that_others_may_write_to_is_refused() {
     let home = Home::new();
     std::fs::create_dir(home.state()).unwrap();
