@@ -82,7 +82,9 @@ fn supervisor(control: &Control) -> Option<Victim> {
 }
 
 fn named_like_the_program(control: &Control) -> Vec<Victim> {
-    let Some(name) = tree::stat(control.program_pid.load(Relaxed)).map(|s| s.comm) else { return Vec::new() };
+    let name = tree::stat(control.program_pid.load(Relaxed)).map(|s| s.comm);
+    // A process that is being restored still carries a name of outlast's: nobody who means the program says that.
+    let Some(name) = name.filter(|name| !name.starts_with("outlast")) else { return Vec::new() };
     let named = tree::descendants().into_iter().filter(|s| s.comm == name && s.state != 'Z');
     named.filter_map(|s| Victim::open(s.pid)).collect()
 }

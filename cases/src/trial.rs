@@ -125,8 +125,9 @@ impl Trial<'_> {
         if self.case.stumbles && log.recoveries() == 0 {
             return Err(Failure::Told("the program did not stumble: it proves nothing".into()));
         }
-        // The last kill may have met a program that had already called exit.
-        if blows.kills > 1 && log.recoveries() + log.deaths() == 0 {
+        // The last kill may have met a program that had already called exit, and one that dies before its first instruction
+        // is simply started again.
+        if blows.kills - blows.phases.of(phase::START) > 1 && log.recoveries() + log.deaths() == 0 {
             return Err(Failure::Told(format!("{} kills landed, but the log knows of none", blows.kills)));
         }
         Ok(())
