@@ -94,7 +94,7 @@ impl<R: Region> Store<'_, R> {
             return Err(error);
         }
         let start = self.ring_start();
-        let (body, durable) = (start + HEADER, self.superblock.params.durable);
+        let (body, durable) = (start + HEADER, self.syncs());
         let len = self.transaction.cursor - body;
         let (first, end) = self.transaction.direct;
         if durable && first < end {
@@ -119,6 +119,16 @@ impl<R: Region> Store<'_, R> {
         self.journal.used = 0;
         self.transaction.open = false;
         Ok(header.seq)
+    }
+
+    /// Must a commit be on the medium before it counts?
+    #[inline]
+    fn syncs(&self) -> bool {
+        #[cfg(test)]
+        if self.mutant.skip_sync {
+            return false;
+        }
+        self.superblock.params.durable
     }
 
     /// Whether the ring has reached its nominal length. A store that is never folded works, and grows.

@@ -41,10 +41,7 @@ impl<R: Region> Store<'_, R> {
             return Err(error);
         }
         let durable = self.superblock.params.durable;
-        self.region.publish(FOLDING, seal(self.head.epoch));
-        if durable {
-            self.region.sync_pages_of(FOLDING, 8)?;
-        }
+        self.mark_begin()?;
         self.apply()?;
         self.discard_absent();
         let head = self.write_base();
@@ -64,6 +61,18 @@ impl<R: Region> Store<'_, R> {
             self.head_unsure.map_or(Ok(()), Err)?;
         }
         self.begin_epoch(head);
+        Ok(())
+    }
+
+    /// From now on frames change: a record that turns out unreadable cannot be done without any more.
+    fn mark_begin(&mut self) -> Result<(), StoreError> {
+        let epoch = self.head.epoch;
+        #[cfg(test)]
+        let epoch = if self.mutant.wrong_mark { 0 } else { epoch };
+        self.region.publish(FOLDING, seal(epoch));
+        if self.superblock.params.durable {
+            self.region.sync_pages_of(FOLDING, 8)?;
+        }
         Ok(())
     }
 

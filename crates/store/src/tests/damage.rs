@@ -102,7 +102,8 @@ fn one_damaged_bit_after_a_death_within_a_commit_or_a_fold() {
     let (region, done) = run(&image, &start, &steps);
     let states = done.iter().map(|done| (done.after.seq, done.after.clone())).collect();
     for step in [&done[done.len() - 2], &done[done.len() - 1]] {
-        for cut in [step.to - 1, step.to - 3] {
+        // Also where the frames have changed and the head has not.
+        for cut in [step.to - 1, step.to - 3, (step.from + step.to) / 2] {
             let mut dead = image.clone();
             let body = |op: &&Op| !matches!(op, Op::Sync { .. });
             region.log[..cut].iter().filter(body).for_each(|op| dead.apply(op));

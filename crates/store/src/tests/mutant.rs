@@ -11,10 +11,28 @@ pub struct Mutant {
     pub ignore_crc: bool,
     /// Every checksum is 0: whoever wrote the store knew how to make them right.
     pub blank_crc: bool,
+    /// A durable commit is acknowledged before it is on the medium.
+    pub skip_sync: bool,
+    /// A fold does not say of which epoch it has begun.
+    pub wrong_mark: bool,
+}
+
+impl Mutant {
+    /// What a mutation run asks for: the tests must fail then.
+    fn from_environment() -> Mutant {
+        let asked = std::env::var("OUTLAST_STORE_MUTANT").unwrap_or_default();
+        Mutant {
+            ignore_epoch: asked == "epoch",
+            ignore_crc: asked == "record-checksum",
+            skip_sync: asked == "sync",
+            wrong_mark: asked == "fold-mark",
+            ..Mutant::default()
+        }
+    }
 }
 
 std::thread_local! {
-    static CURRENT: Cell<Mutant> = const { Cell::new(Mutant { ignore_epoch: false, ignore_crc: false, blank_crc: false }) };
+    static CURRENT: Cell<Mutant> = Cell::new(Mutant::from_environment());
 }
 
 /// What stores opened by this thread ignore.
