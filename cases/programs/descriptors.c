@@ -1,10 +1,23 @@
-/* Opens, duplicates, seeks and closes descriptors; prints their numbers and offsets, which a rollback must bring back. */
+/* Opens, duplicates, seeks and closes descriptors. Now and then prints all numbers, offsets and flags, which a rollback must
+ * bring back: between two prints nothing is seen by others, so that there is much to undo. */
 #define _GNU_SOURCE
 #include "tell.h"
 #include <fcntl.h>
 #include <sys/socket.h>
 
-enum { SLOTS = 40 };
+enum { SLOTS = 40, STEPS_A_LINE = 24 };
+
+static void tell_all(int step, const int *fd)
+{
+    char line[SLOTS * 24];
+    int n = snprintf(line, sizeof line, "%d:", step);
+    for (int i = 0; i < SLOTS; i++)
+        if (fd[i] >= 0)
+            n += snprintf(line + n, sizeof line - n, " %d@%ld/%d", fd[i], (long)lseek(fd[i], 0, SEEK_CUR),
+                          fcntl(fd[i], F_GETFD));
+    line[n] = '\n';
+    put_all(1, line, n + 1);
+}
 
 int main(int argc, char **argv)
 {
@@ -16,8 +29,8 @@ int main(int argc, char **argv)
         must(dprintf(file, "%07d\n", i) == 8, "write the file");
     for (int step = 0; step < steps; step++) {
         int i = next(&random) % SLOTS, j = next(&random) % SLOTS, pair[2];
-        char bytes[9] = "";
-        switch (next(&random) % 8) {
+        char bytes[8];
+        switch (next(&random) % 64 == 0 ? 8 : next(&random) % 8) {
         case 0:
         case 1:
             if (fd[i] >= 0)
@@ -41,20 +54,24 @@ int main(int argc, char **argv)
             must(dup2(fd[i], fd[j]) == fd[j], "dup2");
             break;
         case 5:
+            if (fd[i] < 0 || fd[j] >= 0)
+                break;
+            must((fd[j] = fcntl(fd[i], F_DUPFD_CLOEXEC, 100)) >= 100, "F_DUPFD_CLOEXEC");
+            break;
+        case 8: /* Others see this. */
             must(!pipe(pair) && !close(pair[0]) && !close(pair[1]), "pipe");
             must(!socketpair(AF_UNIX, SOCK_STREAM, 0, pair) && !close(pair[0]) && !close(pair[1]), "socketpair");
             break;
         case 6:
             if (fd[i] >= 0)
-                must(!fcntl(fd[i], F_SETFD, step % 2 ? FD_CLOEXEC : 0), "F_SETFD");
+                must(!fcntl(fd[i], F_SETFD, fcntl(fd[i], F_GETFD) ^ FD_CLOEXEC), "F_SETFD");
             break;
         default:
             if (fd[i] >= 0)
                 must(read(fd[i], bytes, 8) >= 0, "read");
         }
-        if (fd[i] >= 0 && step % 3 == 0)
-            tell("%d: %d at %ld flags %d %s", step, fd[i], (long)lseek(fd[i], 0, SEEK_CUR), fcntl(fd[i], F_GETFD),
-                 bytes[0] ? bytes : "\n");
+        if (step % STEPS_A_LINE == 0)
+            tell_all(step, fd);
     }
     return 0;
 }

@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
-enum { SLOTS = 24, PAGE = 4096 };
+enum { SLOTS = 24, PAGE = 4096, MANY = 600 };
 
 static struct { unsigned char *at; size_t pages; int of_file, mixed; } slot[SLOTS];
 
@@ -20,14 +20,15 @@ int main(int argc, char **argv)
     int steps = argc > 1 ? atoi(argv[1]) : 2000;
     uint64_t random = 11;
     int file = open("mapped", O_CREAT | O_RDWR, 0644);
-    must(file >= 0 && !ftruncate(file, 64 * PAGE) && pwrite(file, "beginning", 9, 0) == 9, "make a file");
+    must(file >= 0 && !ftruncate(file, 512 * PAGE) && pwrite(file, "beginning", 9, 0) == 9, "make a file");
     unsigned char *heap = sbrk(0);
     size_t grown = 0;
     for (int step = 0; step < steps; step++) {
         int i = next(&random) % SLOTS;
-        size_t pages = 1 + next(&random) % 40;
+        /* One is large enough to be restored lazily. */
+        size_t pages = 1 + next(&random) % 40 + (i == 0 ? 300 : 0);
         unsigned char *at = slot[i].at;
-        switch (next(&random) % 9) {
+        switch (next(&random) % 100 == 0 ? 9 : next(&random) % 9) {
         case 0:
         case 1:
             if (at)
@@ -54,7 +55,7 @@ int main(int argc, char **argv)
         case 4:
             if (!at)
                 break;
-            must(!mprotect(at, PAGE, PROT_READ), "mprotect");
+            must(!mprotect(at, PAGE, step % 2 ? PROT_READ : PROT_NONE), "mprotect");
             must(!mprotect(at, PAGE, PROT_READ | PROT_WRITE), "mprotect");
             at[0]++;
             break;
@@ -83,6 +84,17 @@ int main(int argc, char **argv)
             must(mmap(at + PAGE, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
                      at + PAGE, "mmap in the middle");
             slot[i].mixed = 1;
+            break;
+        case 9: /* More holes than anybody would want to remember. */
+            at = mmap(NULL, 2 * MANY * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            must(at != MAP_FAILED, "mmap");
+            for (int j = 0; j < MANY; j++) {
+                at[2 * j * PAGE] = at[(2 * j + 1) * PAGE] = j;
+                must(munmap(at + 2 * j * PAGE, PAGE) == 0, "unmap every other page");
+            }
+            for (int j = 0; j < MANY; j++)
+                must(at[(2 * j + 1) * PAGE] == (unsigned char)j, "what lies between holes");
+            must(!munmap(at, 2 * MANY * PAGE), "munmap");
             break;
         default:
             if (at)

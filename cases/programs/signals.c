@@ -55,6 +55,7 @@ int main(int argc, char **argv)
         struct itimerval once = {.it_value = {.tv_usec = 300}};
         long ticks = taken[SIGALRM];
         must(!setitimer(ITIMER_REAL, &once, NULL), "setitimer");
+        tell("%d timed\n", i);
         while (taken[SIGALRM] == ticks)
             sigsuspend(&none);
         must(!sigprocmask(SIG_SETMASK, &old, NULL), "sigprocmask");

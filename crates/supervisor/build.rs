@@ -35,6 +35,9 @@ fn build(here: &Path, out: &Path) -> PathBuf {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.args(["build", "--release", "--manifest-path"]).arg(crates.join("engine/Cargo.toml"));
     cargo.arg("--target-dir").arg(&target);
+    if std::env::var_os("CARGO_FEATURE_MUTANTS").is_some() {
+        cargo.args(["--features", "mutants"]);
+    }
     // What cargo says about this build (flags, wrappers such as clippy's, features) is not about the engine's.
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy().into_owned();

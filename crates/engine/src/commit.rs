@@ -1,6 +1,7 @@
 //! A commit: what changed since the last one goes into the store's ring, then one word publishes it.
 
 use crate::control::{control, phase};
+use crate::mutant::without;
 use crate::native;
 use crate::regions;
 use crate::scratch;
@@ -14,6 +15,7 @@ use outlast_image::context::{PendingCall, ThreadContext};
 use outlast_image::degradation::Degradation;
 use outlast_image::event::phase as at;
 use outlast_image::layout::{CONTEXT_PAGE, ENGINE_BASE, ENGINE_END, USER_END};
+use outlast_image::mutant::Mutant;
 
 /// Largest piece of the encoded regions in one object.
 const REGIONS_PIECE: usize = 32 << 10;
@@ -21,6 +23,18 @@ const REGIONS_PIECE: usize = 32 << 10;
 /// Commits with nothing pending: the thread goes on at its saved registers.
 pub fn commit_at_gate(e: &mut Engine) -> u64 {
     commit(e, PendingCall::default())
+}
+
+/// Commits in the middle of a call that has had no effect yet: whoever is restored from this commit makes the call from its
+/// beginning. Returns what [`commit`] does.
+pub fn commit_before_call(e: &mut Engine) -> u64 {
+    // SAFETY: the calling thread is at the gate.
+    let t = unsafe { thread::current() };
+    let (after, result) = (t.regs.rip, t.regs.rax);
+    (t.regs.rip, t.regs.rax) = (after - 2, t.call);
+    let seq = commit_at_gate(e);
+    (t.regs.rip, t.regs.rax) = (after, result);
+    seq
 }
 
 /// Commits the state of the program at the gate. `pending` is the call that the commit stands before; it is made
@@ -47,7 +61,7 @@ pub fn commit(e: &mut Engine, pending: PendingCall) -> u64 {
     crate::describe::changed(e);
     let Some(store) = &mut e.store else { return 0 };
     crate::rewrite::save(store);
-    if e.maps_dirty {
+    if e.maps_dirty && !(without(Mutant::Regions) && store.object(object::REGIONS, 0, &mut []).is_some()) {
         let text = regions::read_maps();
         let encoded = regions::encode(text, (e.kernel.start_brk, e.kernel.brk));
         let mut key = 0;
@@ -139,7 +153,9 @@ fn save_range(e: &mut Engine, start: u64, end: u64) -> usize {
         while stop < end && !e.hot.contains(stop) && e.store().contains(stop) == known {
             stop += 4096;
         }
-        if known {
+        if known && without(Mutant::DirtyPage) {
+            e.tracker.arm(at, stop);
+        } else if known {
             pages += save_known(e, at, stop);
         } else {
             e.maps_dirty |= !regions::are_known(at, stop);

@@ -2,6 +2,7 @@
 
 use crate::control::{control, event};
 use crate::frame::Ucontext;
+use crate::mutant::without;
 use crate::signals::{self, bit, OWNED};
 use crate::state::{engine, Fault};
 use crate::sys::{now_ns, nr, syscall};
@@ -10,6 +11,7 @@ use core::sync::atomic::Ordering::*;
 use outlast_image::control::state;
 use outlast_image::event::event_kind;
 use outlast_image::kernel::SignalAction;
+use outlast_image::mutant::Mutant;
 
 /// A failure counts as the same one if it has the signal and instruction of the last one and no more commits than
 /// this lie between.
@@ -18,7 +20,7 @@ const SAME_WITHIN: u64 = 64;
 /// May the program be rolled back once more? Counts the attempt.
 fn may_retry(sig: i32, rip: u64) -> bool {
     let c = control();
-    if c.state.load(Relaxed) != state::PROTECTED {
+    if c.state.load(Relaxed) != state::PROTECTED || without(Mutant::Rollback) {
         return false;
     }
     let seq = c.last_seq.load(Relaxed);

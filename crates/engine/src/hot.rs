@@ -5,7 +5,9 @@
 //! commits; the limit doubles at every new promotion, else a page that is rewritten with the same content would
 //! cycle in and out.
 
+use crate::mutant::without;
 use crate::scratch;
+use outlast_image::mutant::Mutant;
 use outlast_store::{MappedRegion, Store};
 
 /// Pages in the set at most.
@@ -71,6 +73,10 @@ impl HotSet {
         let (mut dirty, mut i) = (0, 0);
         while i < self.count {
             let p = &mut self.pages[i];
+            if without(Mutant::HotPage) {
+                i += 1;
+                continue;
+            }
             // SAFETY: hot pages are mapped and readable (what unmaps or protects them forgets them first); the program
             // is parked; shadow copies are the engine's own.
             let mask = unsafe { store.diff(p.address, p.address as *const [u8; 4096], scratch::shadow(i)) };

@@ -4,12 +4,14 @@
 //! writes is told by the table of system calls. Where it cannot tell, what the arguments point to is opened.
 
 use crate::dispatch::Call;
+use crate::mutant::without;
 use crate::state::engine;
 use crate::sys::{err, nr};
 use crate::tracker::{areas, opened, watch_opening, Track};
 use crate::user;
 use outlast_calls::{look, written, Class, Memory, Told};
 use outlast_image::layout::{ENGINE_BASE, ENGINE_END, USER_END};
+use outlast_image::mutant::Mutant;
 
 /// Bytes that are opened behind an address of which nothing is known, and words there that may be addresses, too.
 const GUESS: u64 = 16 << 10;
@@ -27,7 +29,7 @@ impl Memory for Guarded {
 #[inline(always)]
 pub fn around(call: &Call, issue: impl Fn() -> i64) -> i64 {
     // SAFETY: only looks which tracker there is.
-    if unsafe { engine() }.tracker.guards_kernel_writes() {
+    if unsafe { engine() }.tracker.guards_kernel_writes() && !without(Mutant::KernelWrites) {
         return with_writable(call, &issue);
     }
     issue()

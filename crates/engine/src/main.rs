@@ -20,6 +20,7 @@ mod gate;
 mod hot;
 mod kernel_writes;
 mod memory_functions;
+mod mutant;
 mod native;
 mod noted;
 mod operation;

@@ -2,6 +2,7 @@
 //! the commit's number, and found again by whoever is restored.
 
 use crate::control::phase;
+use crate::mutant::without;
 use crate::noted;
 use crate::ring::{self, progress, save_progress, Entry};
 use crate::state::Engine;
@@ -10,8 +11,8 @@ use crate::thread::Thread;
 use outlast_image::context::pending_kind;
 use outlast_image::descriptor::descriptor_kind;
 use outlast_image::event::phase as at;
-use outlast_image::inject::mutant;
 use outlast_image::layout::{session, SESSION_BASE};
+use outlast_image::mutant::Mutant;
 use outlast_image::pending::operation_id;
 
 pub const POLLIN: u32 = 1;
@@ -48,10 +49,10 @@ impl Operation {
     pub fn resumed(e: &mut Engine, seq: u64) -> Operation {
         let (part, done) = progress(seq);
         let id = operation_id(seq, part);
-        let lookup = e.args.mutants & mutant::SKIP_COMPLETION_LOOKUP == 0;
+        let on_ring = if without(Mutant::CompletionLookup) { None } else { ring::predecessor_result(id) };
         // A ring that a predecessor could not have again left the rest to noted calls.
-        let find = |e: &mut Engine| ring::predecessor_result(id).or_else(|| noted::predecessor_result(e, id));
-        let found = if lookup { find(e) } else { None };
+        let found =
+            on_ring.or_else(|| if without(Mutant::NoteLookup) { None } else { noted::predecessor_result(e, id) });
         Operation { seq, part, done, found, resumed: true }
     }
 

@@ -11,6 +11,7 @@ use crate::control::{control, engine_error, phase};
 use crate::frame::{
     self, Signal, Ucontext, Vector, SA_NODEFER, SA_ONSTACK, SA_RESETHAND, SA_RESTART, SA_RESTORER, SA_SIGINFO,
 };
+use crate::mutant::without;
 use crate::state::{engine, journal};
 use crate::sys::{err, nr, syscall};
 use crate::thread::{self, pending_bit, Thread};
@@ -21,6 +22,7 @@ use core::sync::atomic::Ordering::*;
 use outlast_image::event::phase as at;
 use outlast_image::kernel::SignalAction;
 use outlast_image::layout::{STORE_BASE, STORE_LEN};
+use outlast_image::mutant::Mutant;
 
 pub const SIGILL: i32 = 4;
 pub const SIGTRAP: i32 = 5;
@@ -247,6 +249,9 @@ unsafe extern "C" fn on_signal(sig: i32, info: *mut [u64; 16], uc: *mut Ucontext
         } else {
             look_again(uc);
             t.siginfo = *info;
+            if without(Mutant::SignalDeferral) {
+                return;
+            }
             t.pending.fetch_or(pending_bit::SIGNAL, Release);
             uc.sigmask |= !OWNED;
             return;

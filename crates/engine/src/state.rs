@@ -1,12 +1,14 @@
 //! Everything the engine knows, in one place. Private memory: a restored process starts from the store instead.
 
 use crate::descriptors::Descriptors;
+use crate::mutant::without;
 use crate::noted::transfer::Transfer;
 use crate::ring::Ring;
 use crate::tracker::{Track, Tracker};
 use outlast_image::inject::InjectArgs;
 use outlast_image::kernel::{KernelState, SignalAction, SIGNALS};
 use outlast_image::layout::{session, SESSION_BASE};
+use outlast_image::mutant::Mutant;
 use outlast_store::{MappedRegion, Store};
 
 /// Kinds of object in the store.
@@ -29,16 +31,20 @@ pub mod object {
 pub mod journal {
     /// Descriptor, offset: the offset before the first change since the commit.
     pub const OFFSET: u16 = 1;
-    /// Hidden number, number: a delayed close.
+    /// Hidden number, number, flags: a delayed close.
     pub const CLOSE: u16 = 2;
     /// `siginfo`: a signal that was delivered since the commit.
     pub const SIGNAL: u16 = 3;
     /// Descriptor, flags before: `fcntl(F_SETFD)`.
     pub const FD_FLAGS: u16 = 4;
+    /// All entries before this one were undone.
+    pub const UNDONE: u16 = 5;
 }
 
 /// Ranges whose content vanished since the last commit.
 pub const DROPS: usize = 512;
+/// Most ranges that one call makes vanish: mremap, both places.
+const DROPS_OF_A_CALL: usize = 2;
 
 /// A fatal signal.
 pub struct Fault {
@@ -183,17 +189,24 @@ impl Engine {
         self.hot.forget(start, end, |page| tracker.written(page));
     }
 
+    /// Is there room for what one more call may drop? A commit makes room.
+    pub fn may_drop(&self) -> bool {
+        self.drop_count + DROPS_OF_A_CALL <= DROPS
+    }
+
     /// The content of `start..end` is gone: it must not come back from the store.
     pub fn drop_range(&mut self, start: u64, end: u64) {
         let end = (end + 4095) & !4095;
         self.hot.forget(start, end, |_| ());
+        if without(Mutant::Drop) {
+            return;
+        }
         if self.drop_count > 0 && self.drops[self.drop_count - 1].1 == start {
             self.drops[self.drop_count - 1].1 = end;
             return;
         }
         if self.drop_count == DROPS {
-            // Too many holes since the last commit to remember: commit now, which writes them out.
-            crate::commit::commit_at_gate(self);
+            crate::control::fail!(0);
         }
         self.drops[self.drop_count] = (start, end);
         self.drop_count += 1;

@@ -29,33 +29,6 @@ pub mod option {
     pub const FAULT_LIST: u64 = 64;
 }
 
-/// Test hooks: each switches one mechanism off, and the suite must then fail. Bits of [`InjectArgs::mutants`].
-pub mod mutant {
-    pub const SKIP_COMPLETION_LOOKUP: u64 = 1;
-    pub const SKIP_OFFSET_UNDO: u64 = 2;
-    pub const SKIP_CLOSE_UNDO: u64 = 4;
-    pub const SKIP_EXTRA_DESCRIPTORS: u64 = 8;
-    pub const SKIP_CHECKSUM: u64 = 16;
-    pub const SKIP_FOLD_SEQUENCE: u64 = 32;
-    pub const SKIP_VECTOR_STATE: u64 = 64;
-    pub const SKIP_SIGNAL_REPLAY: u64 = 128;
-    pub const SKIP_DIRTY_PAGE: u64 = 256;
-    pub const SKIP_DROP: u64 = 512;
-    /// Names for the command line, in the order of the bits.
-    pub const NAMES: [&str; 10] = [
-        "completion-lookup",
-        "offset-undo",
-        "close-undo",
-        "extra-descriptors",
-        "checksum",
-        "fold-sequence",
-        "vector-state",
-        "signal-replay",
-        "dirty-page",
-        "drop",
-    ];
-}
-
 /// Written by the supervisor into the session before the engine's first instruction.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
@@ -70,7 +43,7 @@ pub struct InjectArgs {
     pub bpf_fd: i32,
     /// Bits of [`option`].
     pub options: u64,
-    /// Bits of [`mutant`].
+    /// Bits of [`crate::mutant::Mutant`]; read by engines built with the feature `mutants` only.
     pub mutants: u64,
     /// Registers at the exec stop.
     pub regs: Registers,

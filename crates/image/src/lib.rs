@@ -12,6 +12,7 @@ pub mod event;
 pub mod inject;
 pub mod kernel;
 pub mod layout;
+pub mod mutant;
 pub mod pending;
 pub mod region;
 pub mod successor;

@@ -2,7 +2,9 @@
 
 use crate::duration;
 use clap::{Args, ValueEnum};
-use outlast_image::inject::{mutant, option};
+use outlast_image::inject::option;
+#[cfg(feature = "mutants")]
+use outlast_image::mutant::Mutant;
 use outlast_supervisor::options::Options;
 use outlast_supervisor::start::{run, Request};
 use outlast_supervisor::{departure, Error};
@@ -46,9 +48,10 @@ pub struct Run {
     /// Size of the log of commits before it is folded
     #[arg(long, hide = true, value_name = "BYTES", default_value_t = Options::default().ring_len)]
     ring: u64,
-    /// Switch one mechanism off, for the tests
+    /// Switch one mechanism off
+    #[cfg(feature = "mutants")]
     #[arg(long, hide = true, value_parser = hook)]
-    test_hook: Vec<u64>,
+    test_hook: Vec<Mutant>,
     /// The program and its arguments
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
@@ -85,7 +88,8 @@ impl Run {
 
     fn options(&self) -> Options {
         let mut options = Options {
-            mutants: self.test_hook.iter().fold(0, |all, bit| all | bit),
+            #[cfg(feature = "mutants")]
+            mutants: self.test_hook.iter().fold(0, |all, mutant| all | mutant.bit()),
             interval_ns: self.every.map_or(0, |every| every.as_nanos() as u64),
             retries: self.retries,
             ring_len: self.ring,
@@ -101,10 +105,7 @@ impl Run {
     }
 }
 
-/// The bit of a mechanism's name.
-fn hook(name: &str) -> Result<u64, String> {
-    match mutant::NAMES.iter().position(|known| *known == name) {
-        Some(bit) => Ok(1 << bit),
-        None => Err(format!("known are {}", mutant::NAMES.join(", "))),
-    }
+#[cfg(feature = "mutants")]
+fn hook(name: &str) -> Result<Mutant, String> {
+    Mutant::named(name).ok_or_else(|| "no mechanism has this name".to_string())
 }

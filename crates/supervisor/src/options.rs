@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 pub struct Options {
     /// Bits of [`outlast_image::inject::option`].
     pub bits: u64,
-    /// Bits of [`outlast_image::inject::mutant`].
+    /// Bits of [`outlast_image::mutant::Mutant`].
     pub mutants: u64,
     /// Commit at least this often while the program runs; 0 for never. Nanoseconds.
     pub interval_ns: u64,

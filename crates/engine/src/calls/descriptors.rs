@@ -6,9 +6,10 @@
 //! others; closing a pipe or socket is seen by its peer and is a visible event.
 
 use crate::calls::{names, own_maps};
-use crate::commit::commit;
+use crate::commit::{commit, commit_before_call};
 use crate::control::phase;
 use crate::dispatch::{interruptible, native, redo, Call};
+use crate::mutant::without;
 use crate::state::{journal, Engine};
 use crate::sys::{err, nr, syscall};
 use crate::thread::Thread;
@@ -16,6 +17,7 @@ use crate::user;
 use outlast_image::context::pending_kind;
 use outlast_image::descriptor::descriptor_kind as kind;
 use outlast_image::event::phase as at;
+use outlast_image::mutant::Mutant;
 
 const O_CREAT: u64 = 0o100;
 const O_TRUNC: u64 = 0o1000;
@@ -90,9 +92,14 @@ fn dup_onto(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
 /// `instead` (or the close itself) was done after a commit. `None`: it lives on under a hidden number.
 fn drop_descriptor(e: &mut Engine, t: &mut Thread, fd: i32, instead: Option<&Call>) -> Option<i64> {
     let private = matches!(e.fds.kind(fd), kind::REGULAR | kind::DIRECTORY | kind::CHARACTER);
+    if private && without(Mutant::DelayedClose) {
+        return None;
+    }
     if private && e.fds.may_delay() {
         let hidden = e.fds.hidden();
-        if e.store().journal_append(journal::CLOSE, bytemuck::bytes_of(&[hidden, fd])).is_ok() {
+        // SAFETY: F_GETFD has no effect.
+        let flags = unsafe { syscall!(nr::FCNTL, fd, F_GETFD) } as i32;
+        if e.store().journal_append(journal::CLOSE, bytemuck::bytes_of(&[hidden, fd, flags, 0])).is_ok() {
             // SAFETY: the hidden number is the engine's and free.
             let r = unsafe { syscall!(nr::DUP3, fd, hidden, 0o2000000) };
             if !err::is(r) {
@@ -188,8 +195,9 @@ pub fn note_offset(e: &mut Engine, fd: i32) {
         let old = unsafe { syscall!(nr::LSEEK, fd, 0, 1) };
         if !err::is(old) {
             let entry = [fd as i64, old];
-            if e.store().journal_append(journal::OFFSET, bytemuck::bytes_of(&entry)).is_err() {
-                crate::commit::commit_at_gate(e);
+            let noted = e.store().journal_append(journal::OFFSET, bytemuck::bytes_of(&entry)).is_ok();
+            if !noted && commit_before_call(e) != 0 {
+                note_offset(e, fd);
             }
         }
     }

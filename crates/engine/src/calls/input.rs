@@ -8,6 +8,7 @@ use super::message::{self, Header, Vectors, CONTROL, CONTROL_LEN, DATA, DATA_LEN
 use crate::calls::descriptors::note_offset;
 use crate::commit::commit;
 use crate::dispatch::{interruptible, visible, Call};
+use crate::mutant::without;
 use crate::operation::{self, is_nonblocking, is_ready, knows_nowait, wait_ready, Operation, POLLIN};
 use crate::ring::{op, Entry};
 use crate::state::Engine;
@@ -16,6 +17,7 @@ use crate::thread::Thread;
 use crate::user;
 use core::sync::atomic::Ordering::*;
 use outlast_image::descriptor::descriptor_kind as kind;
+use outlast_image::mutant::Mutant;
 
 const MSG_PEEK: u64 = 2;
 const MSG_TRUNC: u64 = 0x20;
@@ -53,7 +55,7 @@ fn message_flags(call: &Call) -> u64 {
 
 fn consume(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     let flags = message_flags(call);
-    if flags & (MSG_PEEK | MSG_ERRQUEUE) != 0 {
+    if flags & (MSG_PEEK | MSG_ERRQUEUE) != 0 || without(Mutant::InputCommit) {
         return interruptible(t, call);
     }
     let fd = call.fd();

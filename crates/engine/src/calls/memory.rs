@@ -1,8 +1,9 @@
 //! Calls that change the address space: made as they are; the tracker and the next commit follow.
 
-use crate::commit::commit_at_gate;
+use crate::commit::commit_before_call;
 use crate::control::degrade;
 use crate::dispatch::{native, Call};
+use crate::mutant::without;
 use crate::rewrite;
 use crate::state::Engine;
 use crate::sys::{err, nr};
@@ -11,6 +12,7 @@ use crate::tracker::areas::{area_flag, Area};
 use crate::tracker::{Content, Track};
 use outlast_image::degradation::Degradation;
 use outlast_image::layout::{ENGINE_BASE, ENGINE_END};
+use outlast_image::mutant::Mutant;
 
 const PROT_READ: u64 = 1;
 const PROT_WRITE: u64 = 2;
@@ -38,6 +40,9 @@ fn hits_engine(start: u64, len: u64) -> bool {
 }
 
 pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
+    if !e.may_drop() && t.native == 0 {
+        commit_before_call(e);
+    }
     let r = change(e, t, call);
     if r == err::ENOMEM && e.tracker.settle() {
         // The program has as many mappings as it would have without a tracker.
@@ -59,6 +64,7 @@ fn change(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
             if r == 0 {
                 rewrite::unmapped(a[0], end);
                 e.tracker.uncover(a[0], end);
+                e.replaced(a[0], end);
                 e.drop_range(a[0], end);
                 e.maps_dirty = true;
             }
@@ -96,6 +102,7 @@ fn mmap(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         if flags & MAP_FIXED != 0 {
             rewrite::unmapped(start, end);
             e.tracker.uncover(start, end);
+            e.replaced(start, end);
             e.drop_range(start, end);
         }
         e.maps_dirty = true;
@@ -133,6 +140,7 @@ fn brk(e: &mut Engine, call: &Call) -> i64 {
             e.tracker.cover(&heap, Content::Fresh);
         } else {
             e.tracker.uncover(up(new), up(old));
+            e.replaced(up(new), up(old));
             e.drop_range(up(new), up(old));
         }
         e.kernel.brk = new;
@@ -152,7 +160,7 @@ fn mprotect(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     // A child that shares this memory has no state to commit.
     if prot & PROT_READ == 0 && t.native == 0 {
         // What was written there since the last commit could not be read any more.
-        commit_at_gate(e);
+        commit_before_call(e);
     }
     if !rewrite::protecting(addr, end, prot & PROT_WRITE != 0) {
         return err::ENOMEM;
@@ -176,8 +184,8 @@ fn mremap(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     // Clean pages of a lazily restored region are the store's, by their old address: make them the process's own.
     let lazy = e.is_lazy(old, old_end);
     e.tracker.before_move((old, old_end), lazy);
-    if lazy {
-        e.own_pages(old, old_end);
+    if lazy && e.own_pages(old, old_end) {
+        e.replaced(old, old_end);
     }
     if !rewrite::changing(old, old_end) {
         return err::ENOMEM;
@@ -192,6 +200,7 @@ fn mremap(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     }
     if !err::is(r) {
         let new = r as u64;
+        e.replaced(new, new + new_len);
         if new != old {
             rewrite::unmapped(new, new + new_len);
         }
@@ -246,7 +255,7 @@ fn madvise(e: &mut Engine, call: &Call) -> i64 {
 /// In a lazily restored region MADV_DONTNEED would expose what the store holds: the pages are zeroed instead.
 fn discard_lazy(_e: &mut Engine, start: u64, end: u64, call: &Call) -> i64 {
     let r = native(call);
-    if r == 0 {
+    if r == 0 && !without(Mutant::LazyDiscard) {
         let mut p = start;
         while p < end {
             // Guarded: what is not writable now cannot be zeroed, and keeps its old content.

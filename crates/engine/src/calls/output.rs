@@ -8,6 +8,7 @@ use crate::calls::descriptors::note_offset;
 use crate::commit::commit;
 use crate::control::{control, phase};
 use crate::dispatch::{interruptible, native, visible, Call};
+use crate::mutant::without;
 use crate::operation::{self, is_nonblocking, knows_nowait, wait_ready, Operation, POLLOUT};
 use crate::ring::{op, Entry};
 use crate::state::Engine;
@@ -18,6 +19,7 @@ use core::sync::atomic::Ordering::*;
 use outlast_image::context::{pending_kind, PendingCall};
 use outlast_image::descriptor::descriptor_kind as kind;
 use outlast_image::event::phase as at;
+use outlast_image::mutant::Mutant;
 
 const O_APPEND: i64 = 0o2000;
 const MSG_DONTWAIT: u64 = 0x40;
@@ -58,6 +60,9 @@ fn is_null(fd: i32) -> bool {
 }
 
 fn send(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
+    if without(Mutant::OutputCommit) {
+        return interruptible(t, call);
+    }
     let seq = commit(e, call.pending(operation::kind(e)));
     if seq == 0 {
         return interruptible(t, call);
@@ -291,7 +296,7 @@ pub fn finish_append(call: &Call, pending: &PendingCall) -> i64 {
         nr::WRITE | nr::PWRITE64 => call.args[2],
         _ => Vectors::new(call.args[1], call.args[2]).map_or(0, |v| v.total),
     };
-    if grown > 0 && grown <= total {
+    if grown > 0 && grown <= total && !without(Mutant::AppendWitness) {
         // SAFETY: leaves the offset where the append would have.
         unsafe { syscall!(nr::LSEEK, fd, pending.size + grown, 0) };
         return grown as i64;

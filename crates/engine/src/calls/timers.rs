@@ -1,9 +1,11 @@
 //! Interval timers (setitimer, alarm): the kernel forgets them with the process, the kernel state keeps them.
 
 use crate::dispatch::{native, Call};
+use crate::mutant::without;
 use crate::state::Engine;
 use crate::sys::{err, now_ns, nr, syscall};
 use crate::user;
+use outlast_image::mutant::Mutant;
 
 const ITIMER_REAL: u64 = 0;
 pub const SIGALRM: i32 = 14;
@@ -42,6 +44,9 @@ pub fn delivered(e: &mut Engine) {
 
 /// Sets the committed timer in a restored process. One whose time has come meanwhile fires at once.
 pub fn restore(e: &Engine) {
+    if without(Mutant::Timer) {
+        return;
+    }
     let [interval, deadline] = e.kernel.itimer;
     let left = if deadline == 0 { 0 } else { deadline.saturating_sub(now_ns()).max(1000) };
     let timeval = |ns: u64| [ns / 1_000_000_000, ns % 1_000_000_000 / 1000];

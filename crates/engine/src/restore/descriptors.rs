@@ -2,21 +2,38 @@
 //! since is closed.
 
 use crate::calls::epoll;
+use crate::control::fail;
 use crate::descriptors::{for_each_open, HIGHEST, RESERVED};
+use crate::mutant::without;
 use crate::scratch;
 use crate::state::{journal, object, Engine, OwnFd};
 use crate::sys::{err, nr, syscall};
 use outlast_image::descriptor::descriptor_kind as kind;
-use outlast_image::inject::mutant;
+use outlast_image::layout::{session, SESSION_BASE};
+use outlast_image::mutant::Mutant;
 
 const MOST: usize = 65536;
 const F_GETFD: u64 = 1;
+const FD_CLOEXEC: i64 = 1;
+const O_CLOEXEC: u64 = 0o2000000;
+
+/// Where the undo of a journal has come to: it is not the same to undo something twice, since numbers are given again. One
+/// word of the session, so that a successor goes on where this process dies; a single step may be repeated.
+const UNDO_PROGRESS: *mut u64 = (SESSION_BASE + session::PENDING + 3072) as *mut u64;
+
+/// Bits of a number of entries.
+const COUNT: u64 = (1 << 17) - 1;
+
+/// The word for commit `seq`, `entries` in the journal and the first `left` of them still to be undone.
+fn progress(seq: u64, entries: usize, left: usize) -> u64 {
+    seq << 34 | (entries as u64 & COUNT) << 17 | left as u64 & COUNT
+}
 
 /// Undoes the journal, newest entry first, and fills the table with what was open at the commit.
 pub fn undo(e: &mut Engine) {
     // The journal runs forwards, undoing runs backwards: entries pass through the scratch buffer.
     let buf = scratch::maps_text();
-    let mut n = 0;
+    let (mut n, mut undone) = (0, 0);
     e.store().journal_for_each(&mut |kind, bytes| {
         if bytes.len() <= 16 && n < MOST {
             let mut entry = [0u8; 24];
@@ -24,41 +41,60 @@ pub fn undo(e: &mut Engine) {
             entry[8..8 + bytes.len()].copy_from_slice(bytes);
             buf[n * 24..n * 24 + 24].copy_from_slice(&entry);
             n += 1;
-        }
-    });
-    let mutants = e.args.mutants;
-    for i in (0..n).rev() {
-        let entry = &buf[i * 24..i * 24 + 24];
-        let kind = u16::from_le_bytes([entry[0], entry[1]]);
-        let a = i64::from_le_bytes(entry[8..16].try_into().unwrap_or([0; 8]));
-        let b = i64::from_le_bytes(entry[16..24].try_into().unwrap_or([0; 8]));
-        // SAFETY: descriptor calls on the program's table; numbers that are not open give EBADF.
-        unsafe {
-            match kind {
-                journal::OFFSET if mutants & mutant::SKIP_OFFSET_UNDO == 0 => {
-                    syscall!(nr::LSEEK, a, b, 0);
-                }
-                journal::CLOSE if mutants & mutant::SKIP_CLOSE_UNDO == 0 => reopen(e, a as i32, (a >> 32) as i32),
-                journal::FD_FLAGS => {
-                    syscall!(nr::FCNTL, a, 2, b);
-                }
-                _ => {}
+            if kind == journal::UNDONE {
+                undone = n;
             }
         }
+    });
+    let seq = e.store().seq();
+    // SAFETY: a word of the session that nobody else uses.
+    let reached = unsafe { UNDO_PROGRESS.read_volatile() };
+    let left = (reached & COUNT) as usize;
+    let from = if reached == progress(seq, n, left) { left.min(n) } else { n };
+    for i in (undone..from).rev() {
+        undo_entry(e, &buf[i * 24..i * 24 + 24]);
+        // SAFETY: as above.
+        unsafe { UNDO_PROGRESS.write_volatile(progress(seq, n, i)) };
+    }
+    for hidden in e.fds.own.0 + RESERVED..e.fds.own.1 {
+        // What a predecessor had closed for good before its last commit, and could not close any more.
+        // SAFETY: a number of the engine's own that nothing is hidden under any more.
+        unsafe { syscall!(nr::CLOSE, hidden) };
+    }
+    if undone < n && e.store().journal_append(journal::UNDONE, &[]).is_err() && e.store().journal_clear().is_err() {
+        fail!(0);
     }
     load_table(e);
 }
 
-/// Gives the hidden descriptor its number back.
-fn reopen(e: &Engine, hidden: i32, fd: i32) {
+fn undo_entry(e: &Engine, entry: &[u8]) {
+    let kind = u16::from_le_bytes([entry[0], entry[1]]);
+    let a = i64::from_le_bytes(entry[8..16].try_into().unwrap_or([0; 8]));
+    let b = i64::from_le_bytes(entry[16..24].try_into().unwrap_or([0; 8]));
+    // SAFETY: descriptor calls on the program's table; numbers that are not open give EBADF.
+    unsafe {
+        match kind {
+            journal::OFFSET if !without(Mutant::OffsetUndo) => {
+                syscall!(nr::LSEEK, a, b, 0);
+            }
+            journal::CLOSE if !without(Mutant::CloseUndo) => reopen(e, a as i32, (a >> 32) as i32, b),
+            journal::FD_FLAGS if !without(Mutant::FlagsUndo) => {
+                syscall!(nr::FCNTL, a, 2, b);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Gives the hidden descriptor its number back, with the flags it had there.
+fn reopen(e: &Engine, hidden: i32, fd: i32, flags: i64) {
     if !e.fds.is_own(hidden) || e.fds.is_own(fd) {
         return;
     }
     // SAFETY: both numbers are checked; a close that had not happened yet is simply repeated.
     unsafe {
-        let flags = syscall!(nr::FCNTL, hidden, F_GETFD);
-        if !err::is(flags) {
-            syscall!(nr::DUP3, hidden, fd, 0);
+        if !err::is(syscall!(nr::FCNTL, hidden, F_GETFD)) {
+            syscall!(nr::DUP3, hidden, fd, if flags & FD_CLOEXEC != 0 { O_CLOEXEC } else { 0 });
             syscall!(nr::CLOSE, hidden);
         }
     }
@@ -82,7 +118,7 @@ fn load_table(e: &mut Engine) {
 /// Lets every epoll of the program report again what is ready.
 pub fn rearm(e: &mut Engine) {
     for fd in 0..HIGHEST as i32 {
-        if e.fds.is_open(fd) && e.fds.kind(fd) == kind::ANONYMOUS {
+        if e.fds.is_open(fd) && e.fds.kind(fd) == kind::ANONYMOUS && !without(Mutant::EpollRearm) {
             epoll::rearm(fd, scratch::maps_text());
         }
     }
@@ -105,7 +141,7 @@ pub fn has_extra(e: &Engine) -> bool {
 
 /// Closes what is open but was not at the commit, and is not the result of the call the commit stands before.
 pub fn close_extra(e: &mut Engine) {
-    if e.args.mutants & mutant::SKIP_EXTRA_DESCRIPTORS != 0 {
+    if without(Mutant::ExtraDescriptors) {
         return;
     }
     let (own, keep) = (e.fds.own, [OwnFd::Ring, OwnFd::Userfault, OwnFd::Pagemap].map(|f| e.own_fd(f)));

@@ -249,9 +249,35 @@ impl Engine {
         self.lazy[..self.lazy_count].iter().any(|&(a, b)| start < b && a < end)
     }
 
+    /// Nothing of what was mapped at `start..end` is there any more.
+    pub fn replaced(&mut self, start: u64, end: u64) {
+        let mut i = 0;
+        while i < self.lazy_count {
+            let (a, b) = self.lazy[i];
+            if start >= b || end <= a {
+                i += 1;
+                continue;
+            }
+            self.lazy_count -= 1;
+            self.lazy[i] = self.lazy[self.lazy_count];
+            for (from, to) in [(a, start), (end, b)] {
+                match () {
+                    _ if from >= to => {}
+                    _ if self.lazy_count < self.lazy.len() => {
+                        self.lazy[self.lazy_count] = (from, to);
+                        self.lazy_count += 1;
+                    }
+                    _ => {
+                        self.own_pages(from, to);
+                    }
+                }
+            }
+        }
+    }
+
     /// Replaces a lazily mapped range, which lies in many pieces over the store, by one mapping of the process's own:
-    /// mremap takes nothing less. Does nothing where the program has not one mapping either.
-    pub fn own_pages(&mut self, start: u64, end: u64) {
+    /// mremap takes nothing less. False, and nothing is done, where the program has not one mapping either.
+    pub fn own_pages(&mut self, start: u64, end: u64) -> bool {
         let (mut reached, mut prot) = (start, 0);
         regions::for_each(regions::read_maps(), (self.kernel.start_brk, self.kernel.brk), |m| {
             let r = m.region;
@@ -260,7 +286,7 @@ impl Engine {
             }
         });
         if reached < end {
-            return;
+            return false;
         }
         let (len, flags) = (end - start, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
         // SAFETY: a mapping of the engine's own is filled and then put in the place of the program's pages, whose
@@ -268,7 +294,7 @@ impl Engine {
         unsafe {
             let own = syscall!(nr::MMAP, 0, len, 3, flags, -1i64, 0);
             if err::is(own) {
-                return;
+                return false;
             }
             let mut page = [0u64; 512];
             for at in (0..len).step_by(4096) {
@@ -282,6 +308,7 @@ impl Engine {
             if err::is(moved) {
                 syscall!(nr::MUNMAP, own, len);
             }
+            !err::is(moved)
         }
     }
 }

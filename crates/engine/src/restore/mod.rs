@@ -11,6 +11,7 @@ mod rewind;
 use crate::access::Access;
 use crate::control::{control, event, fail, phase};
 use crate::entry;
+use crate::mutant::without;
 use crate::native;
 use crate::scratch;
 use crate::signals;
@@ -23,9 +24,9 @@ use core::sync::atomic::Ordering::*;
 use outlast_image::context::{ThreadContext, XSAVE_LEN, XSAVE_OFFSET};
 use outlast_image::control::state;
 use outlast_image::event::{event_kind, phase as at};
-use outlast_image::inject::mutant;
 use outlast_image::kernel::KernelState;
 use outlast_image::layout::{CONTEXT_PAGE, STORE_BASE, STORE_LEN};
+use outlast_image::mutant::Mutant;
 use outlast_store::Store;
 
 /// Which rung of the ladder.
@@ -178,7 +179,7 @@ unsafe fn load(e: &mut Engine, t: &mut Thread) -> ThreadContext {
     let context: ThreadContext = bytemuck::pod_read_unaligned(&page[..core::mem::size_of::<ThreadContext>()]);
     let vector = (context.xsave_len as usize).min(XSAVE_LEN);
     crate::frame::reset_vector(&mut t.page.xsave.0);
-    if e.args.mutants & mutant::SKIP_VECTOR_STATE == 0 {
+    if !without(Mutant::VectorState) {
         t.page.xsave.0[..vector].copy_from_slice(&page[XSAVE_OFFSET..XSAVE_OFFSET + vector]);
         sanitize(t);
     }
@@ -228,7 +229,9 @@ unsafe fn restore_group(e: &mut Engine) {
     let group = if wanted > 0 { wanted as u32 } else { e.kernel.pgid };
     let own = syscall!(nr::GETPID) as u32;
     let group = if group == e.kernel.pid { own } else { group };
-    syscall!(nr::SETPGID, 0, group);
+    if !without(Mutant::ProcessGroup) {
+        syscall!(nr::SETPGID, 0, group);
+    }
     syscall!(nr::PRCTL, 15, e.kernel.comm.as_ptr());
 }
 
@@ -241,11 +244,8 @@ unsafe fn number_processes(e: &Engine, context: &ThreadContext) {
 
 /// Signals that were delivered after the commit are delivered again.
 unsafe fn requeue_signals(e: &mut Engine) {
-    if e.args.mutants & mutant::SKIP_SIGNAL_REPLAY != 0 {
-        return;
-    }
     let (pid, tid) = (syscall!(nr::GETPID), syscall!(nr::GETTID));
-    let sent_and_blocked = e.kernel.self_pending;
+    let sent_and_blocked = if without(Mutant::PendingSignals) { [0; 64] } else { e.kernel.self_pending };
     for (sig, &times) in sent_and_blocked.iter().enumerate().skip(1) {
         for _ in 0..times {
             syscall!(nr::TGKILL, pid, tid, sig);

@@ -1,0 +1,107 @@
+//! Mechanisms that a mutation run switches off, one at a time: the tests must notice each.
+//!
+//! Only an engine built with the feature `mutants` looks at them. The released one has no such branch.
+
+/// One mechanism of the engine. Its number is that of its bit in [`crate::inject::InjectArgs::mutants`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Mutant {
+    /// Output waits for a commit.
+    OutputCommit,
+    /// Input waits for a commit.
+    InputCommit,
+    /// The completions of a dead process's ring are searched.
+    CompletionLookup,
+    /// A result found there is kept for the case that the finder dies, too.
+    KeptResult,
+    /// The notes of calls made without io_uring are read.
+    NoteLookup,
+    /// What earlier parts of a long output transferred is remembered.
+    Progress,
+    /// An append that happened is told by the file's size.
+    AppendWitness,
+    /// Offsets of files are set back.
+    OffsetUndo,
+    /// Closed descriptors come back.
+    CloseUndo,
+    /// A close takes effect only with the next commit.
+    DelayedClose,
+    /// Flags of descriptors are set back.
+    FlagsUndo,
+    /// Descriptors that the commit does not know are closed.
+    ExtraDescriptors,
+    /// Edges of an epoll that the dead took are reported again.
+    EpollRearm,
+    /// Vector registers come back.
+    VectorState,
+    /// Signals that the program sent itself and still blocks are pending again.
+    PendingSignals,
+    /// A signal that meets the engine is delivered on the way out.
+    SignalDeferral,
+    /// A fatal signal becomes a rollback.
+    Rollback,
+    /// Interval timers are set again.
+    Timer,
+    /// The process group is the program's.
+    ProcessGroup,
+    /// Pages written again are saved.
+    DirtyPage,
+    /// Changed lines of hot pages are saved.
+    HotPage,
+    /// What was unmapped or discarded does not come back.
+    Drop,
+    /// Changes of the address space are saved.
+    Regions,
+    /// What is discarded in a lazily restored region reads as zero.
+    LazyDiscard,
+    /// Armed pages are made writable before the kernel writes there.
+    KernelWrites,
+}
+
+impl Mutant {
+    /// Every mechanism and its name on the command line, in the order of the bits.
+    pub const ALL: &'static [(Mutant, &'static str)] = &[
+        (Mutant::OutputCommit, "output-commit"),
+        (Mutant::InputCommit, "input-commit"),
+        (Mutant::CompletionLookup, "completion-lookup"),
+        (Mutant::KeptResult, "kept-result"),
+        (Mutant::NoteLookup, "note-lookup"),
+        (Mutant::Progress, "progress"),
+        (Mutant::AppendWitness, "append-witness"),
+        (Mutant::OffsetUndo, "offset-undo"),
+        (Mutant::CloseUndo, "close-undo"),
+        (Mutant::DelayedClose, "delayed-close"),
+        (Mutant::FlagsUndo, "flags-undo"),
+        (Mutant::ExtraDescriptors, "extra-descriptors"),
+        (Mutant::EpollRearm, "epoll-rearm"),
+        (Mutant::VectorState, "vector-state"),
+        (Mutant::PendingSignals, "pending-signals"),
+        (Mutant::SignalDeferral, "signal-deferral"),
+        (Mutant::Rollback, "rollback"),
+        (Mutant::Timer, "timer"),
+        (Mutant::ProcessGroup, "process-group"),
+        (Mutant::DirtyPage, "dirty-page"),
+        (Mutant::HotPage, "hot-page"),
+        (Mutant::Drop, "drop"),
+        (Mutant::Regions, "regions"),
+        (Mutant::LazyDiscard, "lazy-discard"),
+        (Mutant::KernelWrites, "kernel-writes"),
+    ];
+
+    pub const fn bit(self) -> u64 {
+        1 << self as u32
+    }
+
+    /// The mechanism called `name`.
+    pub fn named(name: &str) -> Option<Mutant> {
+        Self::ALL.iter().find(|(_, known)| *known == name).map(|(mutant, _)| *mutant)
+    }
+}
+
+const _: () = {
+    let mut n = 0;
+    while n < Mutant::ALL.len() {
+        assert!(Mutant::ALL[n].0 as usize == n);
+        n += 1;
+    }
+};
