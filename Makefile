@@ -22,6 +22,7 @@ soak: build
 
 # Switches one mechanism after the other off and shows which test noticed.
 mutants: build
+	cargo build --release -p outlast --features mutants --target-dir target/mutants
 	$(CASES) --test mutants
 
 # Every number that SPECIFICATION.md promises; BENCH="--filter commit --json", for example, goes to the program.

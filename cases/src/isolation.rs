@@ -52,6 +52,11 @@ impl Workshop {
         Ok(Workshop { outlast: dir.path().join(name), dir, one_case: one_case.to_path_buf() })
     }
 
+    /// The copy of the binary under test.
+    pub fn outlast(&self) -> &Path {
+        &self.outlast
+    }
+
     /// Runs one test to its end; its watchdog ends it at the limit.
     pub fn run(&self, order: &Order) -> Outcome<Report> {
         let at = |name: &str| self.dir.path().join(name);

@@ -1,47 +1,87 @@
-//! Switches one mechanism of outlast off at a time, and demands that a test of the suite fails for it.
+//! Switches one mechanism of outlast off at a time, and demands that a test fails for it.
+//!
+//! Mechanisms of the engine are hunted by tests of the suite, with an engine built for that (`make mutants` does); checks of
+//! the store by its own tests, which stop it where no kill of a process can: at a torn write, at a loss of power.
 
 mod runner;
 
+use std::env;
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use outlast_cases::isolation::{seed_of, Order};
-use outlast_image::inject::mutant::NAMES;
+use outlast_image::mutant::Mutant;
 use runner::Run;
 
-/// Which tests are meant to notice which mutant, the likeliest first.
+/// Which tests are meant to notice which mutant, the likeliest first. A name without a setting means the plain one.
 const HUNTERS: &[(&str, &[&str])] = &[
-    ("completion-lookup", &["kill::pipe_counter", "kill::pipe_read", "kill::socket_echo"]),
-    ("offset-undo", &["kill::file_read", "kill::descriptors", "kill::files"]),
+    ("output-commit", &["kill::pipe_counter"]),
+    ("input-commit", &["kill::pipe_read", "kill::pipe_echo"]),
+    ("completion-lookup", &["kill::pipe_counter", "kill::pipe_read"]),
+    ("kept-result", &["kill::pipe_read", "kill::socket_echo"]),
+    ("note-lookup", &["kill::pipe_read::async::no-ring::root", "kill::pipe_counter::async::no-ring::root"]),
+    ("progress", &["kill::pipe_echo", "kill::socket_echo"]),
+    ("append-witness", &["kill::files"]),
+    ("offset-undo", &["kill::file_read", "kill::descriptors"]),
     ("close-undo", &["kill::descriptors", "kill::python_script"]),
+    ("delayed-close", &["kill::descriptors", "kill::python_script"]),
+    ("flags-undo", &["kill::descriptors"]),
     ("extra-descriptors", &["kill::descriptors", "kill::pair"]),
-    ("checksum", &["aimed::heap", "kill::heap", "aimed::pipe_counter"]),
-    ("fold-sequence", &["aimed::heap", "kill::heap", "aimed::pipe_counter"]),
+    ("epoll-rearm", &["kill::tcp_epoll_edge", "kill::pipe_epoll"]),
     ("vector-state", &["kill::vectors", "kill::vectors_static"]),
-    ("signal-replay", &["kill::signals", "aimed::signals"]),
-    ("dirty-page", &["kill::heap", "kill::mapper", "kill::python_script"]),
-    ("drop", &["kill::privileges", "kill::sandbox"]),
+    ("pending-signals", &["kill::signals"]),
+    ("signal-deferral", &["kill::signals"]),
+    ("rollback", &["fatal::heap"]),
+    ("timer", &["kill::signals"]),
+    ("process-group", &["kill::identity", "kill::identity_terminal"]),
+    ("dirty-page", &["kill::heap"]),
+    ("hot-page", &["kill::pipe_counter", "kill::heap"]),
+    ("drop", &["kill::mapper", "kill::mapper_static"]),
+    ("regions", &["kill::mapper"]),
+    ("lazy-discard", &["kill::mapper"]),
+    ("kernel-writes", &["kill::file_read::mprotect::ring::root"]),
+];
+
+/// Checks of the store, and which of its tests is meant to notice.
+const STORE: &[(&str, &str)] = &[
+    ("epoch", "tests::power::a_stale_record_never_counts"),
+    ("record-checksum", "tests::damage::one_damaged_bit_never_yields_a_state_nobody_committed"),
+    ("sync", "tests::power::an_acknowledged_durable_commit_survives_random_power_losses"),
+    ("fold-mark", "tests::damage::one_damaged_bit_after_a_death_within_a_commit_or_a_fold"),
 ];
 
 /// Blows in each hunting test: some mutants do harm only now and then.
 const BLOWS: u32 = 300;
 
 /// A mutant may hang its program: that is noticing too, but it should not take long.
-const LIMIT: Duration = Duration::from_secs(90);
+const LIMIT: Duration = Duration::from_secs(60);
 
 fn main() {
     let arguments = Arguments::from_args();
-    let run = Arc::new(Run::from_environment());
-    let trials = NAMES.iter().map(|mutant| Trial::test(format!("mutant::{mutant}"), hunt(mutant, run.clone())));
-    libtest_mimic::run(&arguments, trials.collect()).exit();
+    let run = Arc::new(Run::from_environment("mutants/release/outlast"));
+    if !arguments.list && !has_hooks(&run) {
+        runner::refuse("this outlast has no test hooks: run `make mutants`");
+    }
+    let engine = Mutant::ALL.iter().map(|(_, name)| (*name, hunt(name, run.clone())));
+    let engine = engine.map(|(name, hunt)| Trial::test(format!("engine::{name}"), hunt));
+    let store = STORE.iter().map(|(name, hunter)| Trial::test(format!("store::{name}"), hunt_in_store(name, hunter)));
+    libtest_mimic::run(&arguments, engine.chain(store).collect()).exit();
+}
+
+/// A hook that is not understood would end every program, which looks as if it had been noticed.
+fn has_hooks(run: &Run) -> bool {
+    let asks = |name: &str| Command::new(run.workshop.outlast()).args(["run", "--test-hook", name, "--help"]).output();
+    Mutant::ALL.iter().all(|(_, name)| asks(name).is_ok_and(|output| output.status.success()))
 }
 
 fn hunt(mutant: &'static str, run: Arc<Run>) -> impl FnOnce() -> Result<(), Failed> {
     move || {
         let hunters = HUNTERS.iter().find(|(name, _)| *name == mutant).map(|(_, hunters)| *hunters);
         for hunter in hunters.ok_or("no test is named to notice this mutant")? {
-            let name = format!("{hunter}::async::ring::root");
+            let plain = hunter.matches("::").count() == 1;
+            let name = if plain { format!("{hunter}::async::ring::root") } else { hunter.to_string() };
             let order =
                 |mutant| Order { name: &name, seed: seed_of(run.seed, &name), blows: BLOWS, limit: LIMIT, mutant };
             if let Err(failure) = run.workshop.run(&order(Some(mutant))) {
@@ -52,7 +92,30 @@ fn hunt(mutant: &'static str, run: Arc<Run>) -> impl FnOnce() -> Result<(), Fail
                 return Ok(());
             }
         }
-        let again = runner::again("mutants", run.seed, &format!("mutant::{mutant}"));
+        println!("{mutant}: NOT NOTICED");
+        let again = runner::again("mutants", run.seed, &format!("engine::{mutant}"));
         Err(format!("no test noticed that {mutant} was switched off; run it again: {again}").into())
+    }
+}
+
+fn hunt_in_store(mutant: &'static str, hunter: &'static str) -> impl FnOnce() -> Result<(), Failed> {
+    move || {
+        let passes = |mutant: &str| {
+            let mut test = Command::new(env!("CARGO"));
+            test.args(["test", "--package", "outlast-store", "--lib", "--", "--exact", hunter]);
+            test.env("OUTLAST_STORE_MUTANT", mutant).output().map(|output| {
+                let text = String::from_utf8_lossy(&output.stdout).into_owned();
+                // No such test would pass, too.
+                (text.contains("test result: ok. 1 passed"), text.contains("1 failed"))
+            })
+        };
+        match (passes(mutant)?, passes("")?) {
+            ((_, true), (true, _)) => {
+                println!("{mutant}: noticed by {hunter} of the store");
+                Ok(())
+            }
+            ((true, _), _) => Err(format!("{hunter} did not notice that {mutant} was switched off").into()),
+            _ => Err(format!("{hunter} fails, or is not there, without the mutant too").into()),
+        }
     }
 }

@@ -65,14 +65,13 @@ fn a_text_without_interpreter_is_a_shell_script() {
 #[test]
 fn bad_usage_is_one_line_and_2() {
     let home = Home::new();
-    let bad: [&[&str]; 9] = [
+    let bad: [&[&str]; 8] = [
         &["run"],
         &["bogus"],
         &["run", "--name", "a/b", "--", "true"],
         &["run", "--name", "", "--", "true"],
         &["run", "--every", "soon", "--", "true"],
         &["run", "--tracker", "magic", "--", "true"],
-        &["run", "--test-hook", "magic", "--", "true"],
         &["log", "nobody"],
         &["stop", "../nobody"],
     ];
