@@ -323,7 +323,10 @@ unsafe fn find(l: &Layout, mask: u32, user_data: u64) -> Option<i64> {
     found
 }
 
-/// Looks for the result of an operation of the dead predecessor; cancelled and interrupted ones did not happen.
+/// After these results an operation is done again in the same or another way, under the same identifier.
+const AGAIN: [i64; 5] = [err::ECANCELED, err::EINTR, err::EAGAIN, err::EOPNOTSUPP, err::EINVAL];
+
+/// Looks for the result of an operation of the dead predecessor; one of [`AGAIN`] means that it did not happen.
 /// To be called before `set_up`. A result that was found is kept apart from the rings: this process may die, too,
 /// before its next commit, and its own ring will say nothing of the operation.
 pub fn predecessor_result(user_data: u64) -> Option<i64> {
@@ -349,7 +352,7 @@ fn completed(user_data: u64) -> Option<i64> {
         if l.valid != 1 || end > room || l.cq_head > room - 4 || l.cq_tail > room - 4 {
             return None;
         }
-        find(&l, mask, user_data).filter(|&r| r != err::ECANCELED && r != err::EINTR && r != err::EAGAIN)
+        find(&l, mask, user_data).filter(|r| !AGAIN.contains(r))
     }
 }
 

@@ -58,4 +58,6 @@ degradations! {
     EngineError = 17, "engine-error";
     /// A signal taken shortly before the failure may have been lost.
     SignalLost = 18, "signal-lost";
+    /// The last commits could not be read back from the store; the program went on from an older state, and what it did since is done again.
+    OlderState = 19, "older-state";
 }

@@ -23,6 +23,7 @@ use crate::tracker::{Content, Track};
 use core::sync::atomic::Ordering::*;
 use outlast_image::context::{ThreadContext, XSAVE_LEN, XSAVE_OFFSET};
 use outlast_image::control::state;
+use outlast_image::degradation::Degradation;
 use outlast_image::event::{event_kind, phase as at};
 use outlast_image::kernel::KernelState;
 use outlast_image::layout::{CONTEXT_PAGE, STORE_BASE, STORE_LEN};
@@ -154,7 +155,12 @@ unsafe fn map_store(e: &mut Engine) {
 unsafe fn open_store(e: &mut Engine) {
     store_room::reset();
     match Store::open(entry::store_region(), scratch::index()) {
-        Ok((store, _)) => e.store = Some(store),
+        Ok((store, recovered)) => {
+            e.store = Some(store);
+            if recovered.lost > 0 {
+                crate::control::degrade(Degradation::OlderState);
+            }
+        }
         Err(_) => fail!(0),
     }
     if store_room::is_used_up() {
