@@ -53,6 +53,8 @@ pub struct Case {
     pub degradations: &'static [Degradation],
     /// Whether it fails by itself, so that a run without a recovery proves nothing.
     pub stumbles: bool,
+    /// Whether it is given up in the end, which outlast says in one line on standard error.
+    pub given_up: bool,
     /// Whether it has to start with root's capabilities.
     pub root_only: bool,
 }
@@ -67,7 +69,17 @@ pub const WIDE: (Duration, Duration) = (Duration::from_millis(20), Duration::fro
 impl Case {
     /// A busy program that needs nothing but this crate's own programs and reports nothing.
     pub const fn new(name: &'static str, start: fn(&Stage) -> Outcome<Program>, drive: fn(&Stage) -> Drive) -> Case {
-        Case { name, needs: &[], start, drive, pace: TIGHT, degradations: &[], stumbles: false, root_only: false }
+        Case {
+            name,
+            needs: &[],
+            start,
+            drive,
+            pace: TIGHT,
+            degradations: &[],
+            stumbles: false,
+            given_up: false,
+            root_only: false,
+        }
     }
 
     /// Files without which the case is skipped.
@@ -89,6 +101,12 @@ impl Case {
 
     pub const fn stumbles(mut self) -> Case {
         self.stumbles = true;
+        self
+    }
+
+    /// Fails by itself the same way every time.
+    pub const fn is_given_up(mut self) -> Case {
+        (self.stumbles, self.given_up) = (true, true);
         self
     }
 

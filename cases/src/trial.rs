@@ -96,7 +96,11 @@ impl Trial<'_> {
             report.window += 1;
             return Ok(landed);
         }
-        self.judge(&view?, unharmed, &blows, &log?, report)?;
+        let mut view = view?;
+        if self.case.given_up && !view.take_off_last_line("stderr", "is not recovered any more") {
+            return Err(Failure::Told("nothing was said of a program that is given up".into()));
+        }
+        self.judge(&view, unharmed, &blows, &log?, report)?;
         Ok(landed)
     }
 

@@ -65,6 +65,18 @@ impl View {
             .or_else(|| self.status_differs_from(unharmed))
     }
 
+    /// Takes the last line off a stream if it holds `words`. False: it does not.
+    pub fn take_off_last_line(&mut self, stream: &str, words: &str) -> bool {
+        let Some(bytes) = self.streams.get_mut(stream) else { return false };
+        let start =
+            bytes.strip_suffix(b"\n").and_then(|rest| rest.iter().rposition(|b| *b == b'\n')).map_or(0, |n| n + 1);
+        let holds = String::from_utf8_lossy(&bytes[start..]).contains(words);
+        if holds {
+            bytes.truncate(start);
+        }
+        holds
+    }
+
     fn status_differs_from(&self, unharmed: &View) -> Option<Difference> {
         if self.status == Status::Unseen {
             return None;
