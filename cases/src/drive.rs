@@ -50,7 +50,7 @@ impl Drive {
             Drive::Pipes(input) => pipe::perform(command, input, seed),
             Drive::Socket(input) => socket::perform(command, input, seed),
             Drive::Files(input) => redirect::perform(command, room, input),
-            Drive::Terminal(script) => terminal::perform(command, script, unharmed),
+            Drive::Terminal(script) => terminal::perform(command, room, script, unharmed),
             Drive::Clients(client) => client::perform(command, client, seed),
         }
     }

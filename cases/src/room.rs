@@ -1,7 +1,8 @@
 //! Where a test's program lives: a directory of its own on memory-backed storage.
 
 use std::fs;
-use std::os::unix::fs::{chown, PermissionsExt};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{chown, fchown, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
@@ -70,8 +71,20 @@ impl Room {
         self.open_to_user(&path)
     }
 
+    /// A terminal belongs to whoever is logged in there; programs look.
+    pub fn hand_over(&self, terminal: impl AsFd) -> Outcome<()> {
+        if self.is_handed_over() {
+            fchown(terminal, Some(ORDINARY_ID), Some(ORDINARY_ID)).tried("hand over the terminal")?;
+        }
+        Ok(())
+    }
+
+    fn is_handed_over(&self) -> bool {
+        self.user == User::Ordinary && rustix::process::geteuid().is_root()
+    }
+
     fn open_to_user(&self, path: &Path) -> Outcome<()> {
-        if self.user == User::Ordinary && rustix::process::geteuid().is_root() {
+        if self.is_handed_over() {
             chown(path, Some(ORDINARY_ID), Some(ORDINARY_ID)).tried_on("hand over", path)?;
         }
         // A state directory that others could enter is refused by outlast.

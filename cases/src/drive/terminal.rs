@@ -16,6 +16,7 @@ use super::{or_end_all, spawn, status_of, Seen};
 use crate::diagnosis;
 use crate::difference::Difference;
 use crate::failure::{Failure, Outcome, Tried};
+use crate::room::Room;
 use crate::view::View;
 
 /// Without any output for so long an unharmed program is taken to have drawn all it wants to draw.
@@ -83,8 +84,9 @@ impl Script {
 }
 
 /// Runs the program on a new terminal and follows the script.
-pub fn perform(mut command: Command, script: &Script, unharmed: Option<&View>) -> Outcome<Seen> {
+pub fn perform(mut command: Command, room: &Room, script: &Script, unharmed: Option<&View>) -> Outcome<Seen> {
     let (master, slave) = open_terminal(script.size)?;
+    room.hand_over(&slave)?;
     let copy = |fd: &OwnedFd| fd.try_clone().tried("duplicate the terminal");
     command.stdin(copy(&slave)?).stdout(copy(&slave)?).stderr(slave);
     lead_session(&mut command);
