@@ -109,6 +109,7 @@ fn word(elf: &[u8], at: usize) -> Result<u64, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn the_embedded_engine_is_mappable() {
@@ -122,6 +123,25 @@ mod tests {
         let headers = HEADER + 8 * PROGRAM_HEADER;
         for length in 0..headers.min(crate::engine::ELF.len()) {
             assert!(parse(&crate::engine::ELF[..length]).is_err(), "{length} bytes were accepted");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Whatever the headers say: what is accepted lies in the file and in the engine's range.
+        #[test]
+        fn damaged_headers_are_refused_or_mappable(
+            changes in prop::collection::vec((0..HEADER + 8 * PROGRAM_HEADER, any::<u8>()), 1..6),
+        ) {
+            let mut elf = crate::engine::ELF.to_vec();
+            changes.into_iter().for_each(|(at, byte)| elf[at] = byte);
+            let Ok(layout) = parse(&elf) else { return Ok(()) };
+            for s in &layout.segments {
+                prop_assert!(s.start >= ENGINE_BASE && s.end <= ENGINE_BASE + ENGINE_ROOM, "{:?}", s);
+                prop_assert!(s.start <= s.vaddr && s.vaddr <= s.end && s.file_end <= s.end, "{:?}", s);
+                prop_assert!(s.file.end <= elf.len() && s.vaddr + s.file.len() as u64 <= s.end, "{:?}", s);
+            }
         }
     }
 
