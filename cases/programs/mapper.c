@@ -28,7 +28,7 @@ int main(int argc, char **argv)
         /* One is large enough to be restored lazily. */
         size_t pages = 1 + next(&random) % 40 + (i == 0 ? 300 : 0);
         unsigned char *at = slot[i].at;
-        switch (next(&random) % 100 == 0 ? 9 : next(&random) % 9) {
+        switch (next(&random) % 400 == 0 ? 9 : next(&random) % 9) {
         case 0:
         case 1:
             if (at)
@@ -100,7 +100,7 @@ int main(int argc, char **argv)
             if (at)
                 fill(at, slot[i].pages, &random);
         }
-        if (step % 20 == 0) {
+        if (step % 10 == 0) {
             uint64_t sum = mix(0xcbf29ce484222325, heap, grown);
             for (int j = 0; j < SLOTS; j++)
                 sum = mix(sum, slot[j].at, slot[j].at ? slot[j].pages * PAGE : 0);

@@ -38,9 +38,9 @@ const HUNTERS: &[(&str, &[&str])] = &[
     ("process-group", &["kill::identity", "kill::identity_terminal"]),
     ("dirty-page", &["kill::heap"]),
     ("hot-page", &["kill::pipe_counter", "kill::heap"]),
-    ("drop", &["kill::mapper", "kill::mapper_static"]),
+    ("drop", &["kill::mapper_static", "kill::mapper"]),
     ("regions", &["kill::mapper"]),
-    ("lazy-discard", &["kill::mapper"]),
+    ("lazy-discard", &["kill::mapper", "kill::mapper_static"]),
     ("kernel-writes", &["kill::file_read::mprotect::ring::root"]),
 ];
 

@@ -1,14 +1,16 @@
 //! Mappings made, moved, discarded; the heap grown and shrunk.
 
-use crate::case::{Case, Program};
+use crate::case::{Case, Program, SPREAD};
 use crate::drive::{Drive, Input};
 use crate::launch::program;
 
 pub const CASES: &[Case] = &[
-    Case::new("mapper", |_| Ok(Program::new(&[&program("mapper"), "1500"])), |_| Drive::Pipes(Input::none())),
+    Case::new("mapper", |_| Ok(Program::new(&[&program("mapper"), "1500"])), |_| Drive::Pipes(Input::none()))
+        .pace(SPREAD),
     Case::new(
         "mapper_static",
         |_| Ok(Program::new(&[&program("mapper-static"), "1500"])),
         |_| Drive::Pipes(Input::none()),
-    ),
+    )
+    .pace(SPREAD),
 ];
