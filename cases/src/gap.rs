@@ -5,7 +5,6 @@ use crate::suite::Test;
 
 /// Cases that fail, always or often, under one attack; and why.
 const CASES: &[(Attack, &str, &str)] = &[
-    (Attack::Calm, "stumble", "a rollback in place reports a lost mapping that is there"),
     (Attack::Kill, "identity_limits", "the engine's descriptors lie above a limit that the program lowered"),
     (Attack::Kill, "bash_interactive", "the last screen of a shell that ends on a terminal may be missing"),
     (Attack::Kill, "game_resized", "a SIGWINCH that comes while the program is dead is lost"),

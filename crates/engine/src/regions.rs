@@ -96,7 +96,7 @@ fn for_each_line<'a>(text: &'a [u8], heap: (u64, u64), mut f: impl FnMut(Mapped<
         let mut flags = 0;
         if let Some(p) = path.strip_suffix(b" (deleted)") {
             path = p;
-            flags |= region_flag::STORED_WHOLE;
+            flags |= region_flag::DELETED;
         }
         let kind = if path == b"[stack]" {
             flags |= region_flag::GROWSDOWN;

@@ -24,8 +24,8 @@ pub mod backing {
 pub mod region_flag {
     /// Grows downwards.
     pub const GROWSDOWN: u32 = 1;
-    /// The file was unlinked or replaced since it was mapped: every page is in the store.
-    pub const STORED_WHOLE: u32 = 2;
+    /// The file was unlinked or replaced since it was mapped, or never had a name.
+    pub const DELETED: u32 = 2;
 }
 
 /// Fixed part of a region; `path_len` bytes of path follow in its store object.

@@ -116,7 +116,7 @@ fn line(to: &mut [u8], m: &Mapped<'_>) -> usize {
     if !name.is_empty() {
         put(&[b' '; PATH][..PATH.saturating_sub(at)]);
         put(name);
-        if r.flags & region_flag::STORED_WHOLE != 0 {
+        if r.flags & region_flag::DELETED != 0 {
             put(b" (deleted)");
         }
     }

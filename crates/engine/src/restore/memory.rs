@@ -4,6 +4,7 @@
 //! read as zero, which is what a page that was never stored holds. Small ones are copied.
 
 use super::image;
+use super::mapped_file::map_file;
 use crate::control::{degrade, fail};
 use crate::regions::{self, Mapped, Regions};
 use crate::rewrite::CodeMemory;
@@ -151,29 +152,6 @@ fn reuse_stack(start: u64, stack: (u64, u64)) {
         } else if start > stack.0 {
             syscall!(nr::MUNMAP, stack.0, start - stack.0);
         }
-    }
-}
-
-fn map_file(m: &Mapped<'_>, flags: u64, prot: u64) -> bool {
-    let r = m.region;
-    let mut path = [0u8; 4097];
-    if m.path.len() > 4096 || m.path.is_empty() {
-        return false;
-    }
-    path[..m.path.len()].copy_from_slice(m.path);
-    let mode = if flags == MAP_SHARED && r.prot & 2 != 0 { 2 } else { 0 };
-    // SAFETY: opens, compares and maps a file; the descriptor is closed again.
-    unsafe {
-        let fd = syscall!(nr::OPENAT, -100i64, path.as_ptr(), mode | 0o2000000, 0);
-        if err::is(fd) {
-            return false;
-        }
-        let mut st = [0u64; 18];
-        let same = syscall!(nr::FSTAT, fd, st.as_mut_ptr()) == 0 && st[1] == r.inode;
-        let got =
-            if same { syscall!(nr::MMAP, r.start, r.end - r.start, prot, flags | MAP_FIXED, fd, r.offset) } else { -1 };
-        syscall!(nr::CLOSE, fd);
-        got as u64 == r.start
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod descriptors;
 pub mod image;
+mod mapped_file;
 mod memory;
 mod pending;
 mod reopen;

@@ -1,0 +1,67 @@
+//! The file behind a mapping: opened by its name or, where it has none any more (a memfd, an unlinked file), found among
+//! the program's descriptors.
+
+use crate::descriptors::for_each_open;
+use crate::regions::Mapped;
+use crate::sys::{err, nr, syscall};
+use crate::text;
+use outlast_image::region::{region_flag, Region};
+
+const MAP_SHARED: u64 = 1;
+const MAP_FIXED: u64 = 0x10;
+const PROT_WRITE: u32 = 2;
+const PATH_MAX: usize = 4096;
+const DELETED: &[u8] = b" (deleted)";
+
+/// Maps the file over the free region `m`; false if it cannot be had.
+pub fn map_file(m: &Mapped<'_>, flags: u64, prot: u64) -> bool {
+    if m.path.len() > PATH_MAX || m.path.is_empty() {
+        return false;
+    }
+    (m.region.flags & region_flag::DELETED == 0 && map_by_name(m, flags, prot)) || map_by_descriptor(m, flags, prot)
+}
+
+fn map_by_name(m: &Mapped<'_>, flags: u64, prot: u64) -> bool {
+    let mut path = [0u8; PATH_MAX + 1];
+    path[..m.path.len()].copy_from_slice(m.path);
+    let mode = if flags == MAP_SHARED && m.region.prot & PROT_WRITE != 0 { 2 } else { 0 };
+    // SAFETY: opens a file by a path that ends with a NUL; the descriptor is closed again.
+    unsafe {
+        let fd = syscall!(nr::OPENAT, -100i64, path.as_ptr(), mode | 0o2000000, 0);
+        if err::is(fd) {
+            return false;
+        }
+        let mapped = map(fd, &m.region, flags, prot);
+        syscall!(nr::CLOSE, fd);
+        mapped
+    }
+}
+
+/// A descriptor of the same file, by inode and by the name that it had.
+fn map_by_descriptor(m: &Mapped<'_>, flags: u64, prot: u64) -> bool {
+    let mut mapped = false;
+    for_each_open(|fd| {
+        let mut name = [0u8; PATH_MAX + DELETED.len()];
+        let n = link_of(fd, &mut name);
+        let same = name[..n].strip_suffix(DELETED).unwrap_or(&name[..n]) == m.path;
+        mapped = mapped || same && map(fd as i64, &m.region, flags, prot);
+    });
+    mapped
+}
+
+/// What the descriptor's link in /proc says; its length.
+fn link_of(fd: i32, name: &mut [u8]) -> usize {
+    let mut link = [0u8; 32];
+    text::join(&mut link, &[b"/proc/self/fd/"], Some(fd as u64));
+    // SAFETY: the kernel writes at most the buffer's length.
+    unsafe { syscall!(nr::READLINKAT, -100i64, link.as_ptr(), name.as_mut_ptr(), name.len()).max(0) as usize }
+}
+
+fn map(fd: i64, r: &Region, flags: u64, prot: u64) -> bool {
+    let mut st = [0u64; 18];
+    // SAFETY: fstat writes 144 bytes; the range was unmapped.
+    unsafe {
+        let same = syscall!(nr::FSTAT, fd, st.as_mut_ptr()) == 0 && st[1] == r.inode;
+        same && syscall!(nr::MMAP, r.start, r.end - r.start, prot, flags | MAP_FIXED, fd, r.offset) as u64 == r.start
+    }
+}
