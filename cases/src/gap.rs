@@ -4,12 +4,8 @@ use crate::attack::Attack;
 use crate::suite::Test;
 
 /// Cases that fail, always or often, under one attack; and why.
-const CASES: &[(Attack, &str, &str)] = &[
-    (Attack::Kill, "identity_limits", "the engine's descriptors lie above a limit that the program lowered"),
-    (Attack::Kill, "bash_interactive", "the last screen of a shell that ends on a terminal may be missing"),
-    (Attack::Kill, "game_resized", "a SIGWINCH that comes while the program is dead is lost"),
-    (Attack::Anchor, "descriptors", "an offset moved just before the anchor's death may come back wrong"),
-];
+const CASES: &[(Attack, &str, &str)] =
+    &[(Attack::Anchor, "descriptors", "an offset moved just before the anchor's death may come back wrong")];
 
 /// Why `test` is known to fail; `None` if it must pass.
 pub fn of(test: &Test) -> Option<&'static str> {

@@ -2,6 +2,7 @@
 //! A process cloned from it also inherits the executable, the break, the auxiliary vector and the directory.
 
 use crate::control::{control, fail};
+use crate::own_descriptors::Passing;
 use crate::successor::Watch;
 use crate::sys::{err, futex_wait, futex_wake, now_ns, nr, syscall};
 use core::sync::atomic::Ordering::*;
@@ -43,7 +44,7 @@ pub fn renew() {
 /// A change of anchors that is under way.
 pub struct Renewal {
     old: i32,
-    watch: i64,
+    watch: Option<Passing>,
 }
 
 /// Makes a call that changes what a clone inherits: credentials, filters, limits, priorities. `seq` is the commit that
@@ -56,14 +57,12 @@ pub fn renew_around(seq: u64, call: impl FnOnce() -> i64) -> (i64, Option<Renewa
     let c = control();
     let old = c.anchor_pid.load(Acquire);
     // SAFETY: watches a process that the engine made.
-    let watch = unsafe { syscall!(nr::PIDFD_OPEN, old, 0) };
+    let watch = Passing::of(|| unsafe { syscall!(nr::PIDFD_OPEN, old, 0) }).ok();
     c.next_anchor.store(0, Release);
     c.next_anchor_seq.store(seq + 1, Release);
     let r = call();
     if err::is(r) {
         c.next_anchor_seq.store(0, Release);
-        // SAFETY: closes the watch.
-        unsafe { syscall!(nr::CLOSE, watch) };
         return (r, None);
     }
     let new = clone();
@@ -83,10 +82,9 @@ impl Renewal {
         // SAFETY: watches and ends a process that the engine made.
         unsafe {
             syscall!(nr::KILL, self.old, 9);
-            if !err::is(self.watch) {
-                let mut p = self.watch as u32 as u64 | 1 << 32;
+            if let Some(watch) = &self.watch {
+                let mut p = watch.fd as u32 as u64 | 1 << 32;
                 while syscall!(nr::POLL, &raw mut p, 1, -1i64) == err::EINTR {}
-                syscall!(nr::CLOSE, self.watch);
             }
         }
     }

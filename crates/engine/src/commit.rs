@@ -79,6 +79,11 @@ pub fn commit(e: &mut Engine, pending: PendingCall) -> u64 {
         store.put(object::KERNEL, 0, bytemuck::bytes_of(&e.kernel));
         e.kernel_dirty = false;
     }
+    e.queue.settle(t.mask, &e.kernel.actions);
+    if e.queue.dirty {
+        store.put(object::QUEUE, 0, e.queue.bytes());
+        e.queue.dirty = false;
+    }
     if e.fds.dirty {
         store.put(object::DESCRIPTORS, 0, e.fds.bitmap());
         e.fds.dirty = false;

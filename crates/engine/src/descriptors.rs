@@ -1,7 +1,9 @@
 //! What the engine knows of the program's descriptors: which are open, what they are, whose offset is noted.
 
-use crate::sys::{err, nr, syscall};
+use crate::own_descriptors::Passing;
+use crate::sys::{nr, syscall};
 use outlast_image::descriptor::descriptor_kind as kind;
+use outlast_image::layout::{ENGINE_FDS, HIDING_FDS};
 
 /// Descriptors whose kind is cached; higher ones are asked for each time.
 pub const CACHED: usize = 4096;
@@ -18,8 +20,8 @@ pub struct Descriptors {
     words: usize,
     /// Changed since the last commit.
     pub dirty: bool,
-    /// First descriptor that is the engine's own, and the first that is the program's again.
-    pub own: (i32, i32),
+    /// The first of the engine's own.
+    pub own: i32,
     /// Closed by the program since the last commit, but kept: hidden number and the number it had.
     delayed: [(i32, i32); DELAYED],
     delayed_count: usize,
@@ -33,8 +35,6 @@ const TOUCHED: usize = 128;
 
 /// How many closes can be delayed until the next commit.
 pub const DELAYED: usize = 48;
-/// Descriptors of the engine that are in use; the ones above, up to `ENGINE_FDS`, hide delayed closes.
-pub const RESERVED: i32 = 8;
 
 /// Kind by `st_mode`; terminals are told from other character devices by TCGETS.
 pub fn classify(fd: i32) -> u32 {
@@ -71,7 +71,7 @@ impl Descriptors {
             noted: [0; CACHED],
             words: 0,
             dirty: false,
-            own: (0, 0),
+            own: 0,
             delayed: [(0, 0); DELAYED],
             delayed_count: 0,
             touched: [0; TOUCHED],
@@ -92,8 +92,22 @@ impl Descriptors {
         Some(self.touched[self.touched_count])
     }
 
+    /// Is the number the engine's? One of its own, or one that hides what the program closed.
+    #[inline]
     pub fn is_own(&self, fd: i32) -> bool {
-        fd >= self.own.0 && fd < self.own.1
+        self.is_engine(fd) || self.delayed[..self.delayed_count].iter().any(|d| d.0 == fd)
+    }
+
+    /// Is it one of the engine's own?
+    #[inline]
+    pub fn is_engine(&self, fd: i32) -> bool {
+        (self.own..self.own + ENGINE_FDS).contains(&fd)
+    }
+
+    /// May it hide what the program closed?
+    pub fn may_hide(&self, fd: i32) -> bool {
+        let first = self.own + ENGINE_FDS;
+        (first..first + HIDING_FDS).contains(&fd)
     }
 
     pub fn is_open(&self, fd: i32) -> bool {
@@ -183,19 +197,15 @@ impl Descriptors {
         bytemuck::cast_slice(&self.open[..self.words])
     }
 
-    /// Room for another delayed close?
-    pub fn may_delay(&self) -> bool {
-        self.delayed_count < DELAYED
+    /// A number that can hide the next delayed close, if there is room for one.
+    pub fn hiding_place(&self) -> Option<i32> {
+        let first = self.own + ENGINE_FDS;
+        (first..first + HIDING_FDS).find(|&fd| self.delayed_count < DELAYED && !self.is_open(fd) && !self.is_own(fd))
     }
 
-    /// The number that hides the next delayed close.
-    pub fn hidden(&self) -> i32 {
-        self.own.0 + RESERVED + self.delayed_count as i32
-    }
-
-    /// `fd` now lives on as `hidden()`.
-    pub fn delay(&mut self, fd: i32) {
-        self.delayed[self.delayed_count] = (self.hidden(), fd);
+    /// `fd` now lives on as `hidden`.
+    pub fn delay(&mut self, fd: i32, hidden: i32) {
+        self.delayed[self.delayed_count] = (hidden, fd);
         self.delayed_count += 1;
     }
 
@@ -209,36 +219,33 @@ impl Descriptors {
     }
 }
 
+/// The descriptor that an entry of /proc/self/fd is named after.
+pub fn number_of(name: &[u8]) -> Option<i32> {
+    let digits = name.iter().map(|c| (*c as char).to_digit(10));
+    let add = |n: i32, digit: Option<u32>| n.checked_mul(10)?.checked_add(digit? as i32);
+    (!name.is_empty()).then_some(0).and_then(|zero| digits.into_iter().try_fold(zero, add))
+}
+
 /// Calls `f` for every open descriptor of the process.
 pub fn for_each_open(mut f: impl FnMut(i32)) {
     let mut buf = [0u8; 4096];
     // SAFETY: getdents64 writes into the buffer; records are checked against its length.
     unsafe {
-        let dir = syscall!(nr::OPENAT, -100i64, c"/proc/self/fd".as_ptr(), 0o2200000, 0);
-        if err::is(dir) {
-            return;
-        }
+        let Ok(dir) = Passing::open(c"/proc/self/fd".as_ptr().cast(), 0o200000) else { return };
         loop {
-            let n = syscall!(nr::GETDENTS64, dir, buf.as_mut_ptr(), buf.len());
+            let n = syscall!(nr::GETDENTS64, dir.fd, buf.as_mut_ptr(), buf.len());
             if n <= 0 {
                 break;
             }
             let mut at = 0usize;
             while at + 19 < n as usize {
                 let len = u16::from_le_bytes([buf[at + 16], buf[at + 17]]) as usize;
-                let mut fd = 0i64;
-                let digits = buf[at + 19..n as usize].iter().take_while(|c| c.is_ascii_digit());
-                let mut any = false;
-                for d in digits {
-                    any = true;
-                    fd = fd * 10 + (*d - b'0') as i64;
-                }
-                if any && fd != dir {
-                    f(fd as i32);
+                let name = buf[at + 19..n as usize].split(|&b| b == 0).next().unwrap_or(&[]);
+                if let Some(fd) = number_of(name).filter(|&fd| fd as i64 != dir.fd) {
+                    f(fd);
                 }
                 at += len.max(1);
             }
         }
-        syscall!(nr::CLOSE, dir);
     }
 }

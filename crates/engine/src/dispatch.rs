@@ -3,10 +3,11 @@
 use crate::calls;
 use crate::commit::{commit, commit_at_gate};
 use crate::control::{control, degrade, phase};
+use crate::held;
 use crate::kernel_writes;
 use crate::state::{engine, Engine};
 use crate::sys::{err, nr};
-use crate::thread::Thread;
+use crate::thread::{self, Thread};
 use core::sync::atomic::{AtomicU8, Ordering::*};
 use outlast_calls::{Class, Interrupted};
 use outlast_image::context::{pending_kind, PendingCall};
@@ -27,9 +28,12 @@ pub static CLASS: [AtomicU8; 512] = {
     table
 };
 
-/// From now on the engine answers getpid and gettid itself.
+/// Calls that ask for groups and sessions.
+const GROUPS: [u64; 3] = [nr::GETPGRP, nr::GETPGID, nr::GETSID];
+
+/// From now on the engine answers itself what has to do with the program's own number.
 pub fn answer_ids() {
-    for n in [nr::GETPID, nr::GETTID] {
+    for n in [nr::GETPID, nr::GETTID].into_iter().chain(GROUPS) {
         CLASS[n as usize].store(Class::Thread as u8, Relaxed);
     }
 }
@@ -41,6 +45,19 @@ pub fn slow_down_writers() {
         if writes && class.load(Relaxed) == Class::Pure as u8 {
             class.store(Class::Thread as u8, Relaxed);
         }
+    }
+}
+
+/// From now on, or no more, calls that may wait do not go straight through the gate.
+pub fn slow_down_waits(on: bool) {
+    // SAFETY: only looks which tracker there is.
+    let writers = unsafe { engine() }.tracker.guards_kernel_writes();
+    for (n, class) in CLASS.iter().enumerate() {
+        let Some(row) = outlast_calls::row(n as u64).filter(|row| row.waits && row.class == Class::Pure) else {
+            continue;
+        };
+        let slow = on || writers && !row.outs().is_empty();
+        class.store(if slow { Class::Thread } else { Class::Pure } as u8, Relaxed);
     }
 }
 
@@ -104,11 +121,27 @@ pub fn restarts(nr: u64) -> bool {
         .is_some_and(|r| matches!(r.interrupted, Interrupted::Restart | Interrupted::RestartUnlessTimeout))
 }
 
+/// Is an argument a descriptor of the engine's, which is not open as far as the program is concerned?
+fn names_own(e: &Engine, call: &Call) -> bool {
+    // Onto one it may be copied: the engine makes way.
+    let target = if matches!(call.nr, nr::DUP2 | nr::DUP3) { 1 << 1 } else { 0 };
+    let descriptors = outlast_calls::row(call.nr).map_or(0, |r| r.descriptors()) & !target;
+    (0..6).any(|i| descriptors >> i & 1 != 0 && e.fds.is_own(call.args[i] as i32))
+}
+
 fn serve(e: &mut Engine, t: &mut Thread, call: Call) -> Outcome {
     use Outcome::Return;
-    match class_of(call.nr) {
+    let class = class_of(call.nr);
+    if class != Class::Map && names_own(e, &call) {
+        return Return(err::EBADF);
+    }
+    if matches!(class, Class::Exec | Class::Spawn | Class::Exit) {
+        held::release(t);
+    }
+    match class {
         Class::Pure if call.nr == nr::GETPID => Return(e.kernel.pid as i64),
         Class::Pure if call.nr == nr::GETTID => Return(t.tid as i64),
+        Class::Pure if GROUPS.contains(&call.nr) => Return(calls::groups::ask(e, &call)),
         Class::Pure => Return(interruptible(t, &call)),
         Class::Map => Return(calls::memory::serve(e, t, &call)),
         Class::Open => Return(calls::descriptors::open(e, t, &call)),
@@ -120,7 +153,8 @@ fn serve(e: &mut Engine, t: &mut Thread, call: Call) -> Outcome {
         Class::Input => Return(calls::input::serve(e, t, &call)),
         Class::Output => Return(calls::output::serve(e, t, &call)),
         Class::Redo if call.nr == nr::FCNTL => Return(calls::descriptors::fcntl(e, t, &call)),
-        Class::Redo if call.nr == nr::IOCTL && calls::devices::only_asks(&call) => Return(interruptible(t, &call)),
+        Class::Redo | Class::Once if calls::groups::sets(&call) => Return(calls::groups::set(e, t, &call)),
+        Class::Redo if call.nr == nr::IOCTL => Return(calls::devices::serve(e, t, &call)),
         Class::Redo if calls::inherited::by_redo(&call) => Return(calls::inherited::change(e, t, &call)),
         Class::Redo if calls::unseen::chosen(e) => Return(interruptible(t, &call)),
         Class::Redo => Return(redo(e, t, &call)),
@@ -165,6 +199,8 @@ pub fn issue(call: &Call) -> i64 {
     if outlast_calls::row(call.nr).is_some_and(|r| !r.waits) {
         return native(call);
     }
+    // SAFETY: the calling thread is at the gate.
+    held::release(unsafe { thread::current() });
     let a = &call.args;
     let args = [call.nr, a[0], a[1], a[2], a[3], a[4], a[5]];
     // SAFETY: as `native`.

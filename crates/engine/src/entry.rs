@@ -3,6 +3,7 @@
 use crate::control::{control, degrade};
 use crate::frame;
 use crate::native;
+use crate::own_descriptors;
 use crate::regions;
 use crate::ring::Ring;
 use crate::scratch;
@@ -45,7 +46,7 @@ pub fn store_region() -> MappedRegion {
 fn discard(offset: u64, len: u64) {
     // SAFETY: FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE on the store's own file.
     unsafe {
-        let fd = engine().args.store_fd;
+        let fd = engine().own_fd(OwnFd::Store);
         syscall!(285, fd, 3, offset, len);
     }
 }
@@ -144,12 +145,17 @@ unsafe fn protect(e: &mut Engine) -> Result<(), Degradation> {
 /// Attaches tracker and ring to this process, whose memory is `content`: at start and after a restore.
 pub fn begin(e: &mut Engine, content: Content) -> Result<(), Degradation> {
     let fds = [e.own_fd(OwnFd::Userfault), e.own_fd(OwnFd::Pagemap)];
+    // A predecessor's are of no use: their numbers are, where the program has taken all others.
+    for used in [OwnFd::Userfault, OwnFd::Pagemap, OwnFd::Ring] {
+        e.close_own(used);
+    }
     let by_signal = e.args.options & option::TRACKER_MPROTECT != 0;
     e.tracker.choose(fds, by_signal).map_err(|_| Degradation::NoTracker)?;
     let text = regions::read_maps();
     let tracker = &mut e.tracker;
     regions::for_each(text, (e.kernel.start_brk, e.kernel.brk), |m| tracker.cover(&Area::of(&m.region), content));
     set_up_ring(e);
+    own_descriptors::occupy(e);
     crate::periodic::start(e);
     Ok(())
 }

@@ -30,16 +30,25 @@ pub fn start(e: &mut Engine) {
     if n == 0 || e.timer != 0 {
         return;
     }
+    if let Some(id) = knock_after(CLOCK_THREAD_CPUTIME_ID, n, n) {
+        e.timer = id + 1;
+    }
+}
+
+/// Has the kernel knock at this thread in `first_ns`, and every `then_ns` from then on if that is not 0. The timer's id.
+pub fn knock_after(clock: u64, first_ns: u64, then_ns: u64) -> Option<i32> {
     // SAFETY: creates a timer that signals this thread.
     unsafe {
         let tid = syscall!(nr::GETTID) as i32;
         let event = Event { value: 0, signo: SIGENGINE, notify: SIGEV_THREAD_ID, tid, pad: [0; 11] };
         let mut id = 0i32;
-        if syscall!(TIMER_CREATE, CLOCK_THREAD_CPUTIME_ID, &raw const event, &raw mut id) == 0 {
-            let spec = [n / 1_000_000_000, n % 1_000_000_000, n / 1_000_000_000, n % 1_000_000_000];
-            syscall!(TIMER_SETTIME, id, 0, spec.as_ptr(), 0);
-            e.timer = id + 1;
+        if syscall!(TIMER_CREATE, clock, &raw const event, &raw mut id) != 0 {
+            return None;
         }
+        let [first, then] = [first_ns, then_ns].map(|ns| [ns / 1_000_000_000, ns % 1_000_000_000]);
+        let spec = [then[0], then[1], first[0], first[1]];
+        syscall!(TIMER_SETTIME, id, 0, spec.as_ptr(), 0);
+        Some(id)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The program's mapped regions, read from /proc/self/maps when they may have changed since the last commit.
 
 use crate::control::fail;
+use crate::own_descriptors::Passing;
 use crate::scratch;
 use crate::state::engine;
 use crate::sys::{err, nr, syscall};
@@ -20,16 +21,16 @@ pub fn read_maps() -> &'static [u8] {
     let buf = scratch::maps_text();
     // SAFETY: plain reads into the scratch buffer.
     unsafe {
-        let fd = syscall!(nr::OPENAT, -100i64, c"/proc/self/maps".as_ptr(), 0o2000000, 0);
-        if fd < 0 {
-            fail!(fd);
-        }
+        let file = match Passing::open(c"/proc/self/maps".as_ptr().cast(), 0) {
+            Ok(file) => file,
+            Err(r) => fail!(r),
+        };
         let mut n = 0;
         loop {
             if n == buf.len() {
                 fail!(err::ENOMEM);
             }
-            let r = syscall!(nr::READ, fd, buf.as_mut_ptr().add(n), buf.len() - n);
+            let r = syscall!(nr::READ, file.fd, buf.as_mut_ptr().add(n), buf.len() - n);
             if r < 0 {
                 fail!(r);
             }
@@ -38,7 +39,6 @@ pub fn read_maps() -> &'static [u8] {
             }
             n += r as usize;
         }
-        syscall!(nr::CLOSE, fd);
         &buf[..n]
     }
 }

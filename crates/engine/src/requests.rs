@@ -9,6 +9,8 @@ use outlast_image::control::request;
 /// Serves all requests. The program's state is in the control block: at the gate's exit, or taken from a signal frame.
 pub fn serve() {
     let c = control();
+    // SAFETY: at the gate, or in the handler that saved the program's state.
+    crate::held::release(unsafe { crate::thread::current() });
     // SAFETY: not within another use of the engine.
     let e = unsafe { engine() };
     if crate::periodic::is_due(e) {

@@ -226,6 +226,16 @@ impl Ring {
         }
     }
 
+    /// The ring's descriptor has another number now.
+    pub fn renumber(&mut self, fd: i32) {
+        if self.available() {
+            self.fd = fd;
+            if self.enter.1 & ENTER_REGISTERED_RING == 0 {
+                self.enter.0 = fd as u64;
+            }
+        }
+    }
+
     pub fn available(&self) -> bool {
         self.fd > 0
     }

@@ -11,6 +11,7 @@ use crate::control::{control, engine_error, phase};
 use crate::frame::{
     self, Signal, Ucontext, Vector, SA_NODEFER, SA_ONSTACK, SA_RESETHAND, SA_RESTART, SA_RESTORER, SA_SIGINFO,
 };
+use crate::held;
 use crate::mutant::without;
 use crate::state::{engine, journal};
 use crate::sys::{err, nr, syscall};
@@ -171,7 +172,7 @@ pub fn install_all() {
 
 /// Sets the kernel's mask to what the program wants.
 pub fn set_kernel_mask(mask: u64) {
-    let m = kernel_mask(mask);
+    let m = kernel_mask(if held::is_on() { !0 } else { mask });
     // SAFETY: the mask lies on the stack for the length of the call.
     unsafe { syscall!(nr::RT_SIGPROCMASK, 2, &raw const m, 0, 8) };
 }
@@ -202,6 +203,9 @@ fn unblock_faults() {
 unsafe extern "C" fn on_signal(sig: i32, info: *mut [u64; 16], uc: *mut Ucontext) {
     let (info, uc) = (&mut *info, &mut *uc);
     let t = thread::current();
+    if let Some(taken) = control().taken.get(sig as usize) {
+        taken.fetch_add(1, Relaxed);
+    }
     let rip = uc.regs.rip;
     if sig == SIGSYS && t.native == SHARED {
         return shared_child::redirect(t, uc);
@@ -327,6 +331,7 @@ unsafe fn knock(t: &mut Thread, uc: &mut Ucontext) {
     if crate::periodic::in_critical_section(t, rip) {
         return;
     }
+    held::release_on_return(t, uc);
     t.regs = uc.regs;
     let len = (frame::kernel_vector_len(uc.fpstate)).min(outlast_image::context::XSAVE_LEN);
     frame::reset_vector(&mut t.page.xsave.0);
@@ -356,17 +361,16 @@ pub fn is_timer(info: &[u64; 16]) -> bool {
 }
 
 /// A delivered signal is an input: it comes again if the program is rolled back past its delivery.
-fn note_taken(info: &[u64; 16]) {
+pub fn note_taken(info: &[u64; 16]) {
     // SAFETY: called outside the store's own code: the program was in its own code, or at the gate's exit.
     let e = unsafe { engine() };
-    let sig = info[0] as i32;
     let repeats_itself = is_own(e, info) || is_timer(info);
     if is_timer(info) {
         timers::delivered(e);
     }
-    if sig < 64 && e.kernel.self_pending[sig as usize] != 0 && is_own(e, info) {
-        e.kernel.self_pending[sig as usize] -= 1;
-        e.kernel_dirty = true;
+    if is_own(e, info) {
+        e.queue.take(info);
+        control().sent.fetch_and(!bit(info[0] as i32), Relaxed);
     }
     if repeats_itself {
         return;

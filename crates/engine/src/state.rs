@@ -3,6 +3,7 @@
 use crate::descriptors::Descriptors;
 use crate::mutant::without;
 use crate::noted::transfer::Transfer;
+use crate::queued::Queue;
 use crate::ring::Ring;
 use crate::tracker::{Track, Tracker};
 use outlast_image::inject::InjectArgs;
@@ -25,6 +26,8 @@ pub mod object {
     pub const IMAGE: u16 = 6;
     /// Addresses of stub areas.
     pub const STUBS: u16 = 7;
+    /// `struct siginfo` of signals that the program sent to itself, in their order.
+    pub const QUEUE: u16 = 8;
 }
 
 /// Kinds of journal entry.
@@ -65,6 +68,8 @@ pub struct Engine {
     pub ring: Ring,
     pub transfer: Transfer,
     pub kernel: KernelState,
+    /// Signals that the program sent to itself.
+    pub queue: Queue,
     /// The kernel state changed since the last commit.
     pub kernel_dirty: bool,
     /// Regions may have changed since the last commit.
@@ -104,11 +109,12 @@ static mut ENGINE: Engine = Engine {
         vdso: [0; 3],
         mm: [0; 10],
         itimer: [0; 2],
-        self_pending: [0; 64],
         comm: [0; 16],
         umask: 0,
-        reserved: 0,
+        window_fd: -1,
+        window: [0; 4],
     },
+    queue: Queue::new(),
     kernel_dirty: false,
     maps_dirty: false,
     drops: [(0, 0); DROPS],
@@ -145,14 +151,13 @@ impl Engine {
     pub fn load_args(&mut self) {
         // SAFETY: the session is mapped and the arguments are plain integers.
         self.args = unsafe { ((SESSION_BASE + session::INJECT) as *const InjectArgs).read_volatile() };
-        let low = self.args.store_fd.min(self.args.session_fd);
-        self.fds.own = (low, low + outlast_image::layout::ENGINE_FDS);
+        self.fds.own = self.args.session_fd;
         self.read_store_path();
     }
 
     fn read_store_path(&mut self) {
         let mut link = [0u8; 32];
-        let n = crate::text::join(&mut link, &[b"/proc/self/fd/"], Some(self.args.store_fd as u64));
+        let n = crate::text::join(&mut link, &[b"/proc/self/fd/"], Some(self.own_fd(OwnFd::Store) as u64));
         // SAFETY: readlinkat writes into the buffer.
         let r = unsafe {
             crate::sys::syscall!(
@@ -172,7 +177,13 @@ impl Engine {
 
     /// Number of the engine's descriptor for `use_`.
     pub fn own_fd(&self, use_: OwnFd) -> i32 {
-        self.fds.own.0 + use_ as i32
+        self.fds.own + use_ as i32
+    }
+
+    /// Closes the engine's descriptor for `use_`, if it is open.
+    pub fn close_own(&self, use_: OwnFd) {
+        // SAFETY: the number is the engine's.
+        unsafe { crate::sys::syscall!(crate::sys::nr::CLOSE, self.own_fd(use_)) };
     }
 
     /// The store, which exists from start or restore on.
@@ -217,9 +228,15 @@ impl Engine {
 #[derive(Clone, Copy)]
 #[repr(i32)]
 pub enum OwnFd {
+    Session = 0,
+    Store = 1,
     Ring = 2,
     Userfault = 3,
     Pagemap = 4,
     TransferRead = 5,
     TransferWrite = 6,
+    /// Given up for a moment when the engine needs a number and there is no other.
+    Spare = 7,
 }
+
+const _: () = assert!((OwnFd::Spare as i32) < outlast_image::layout::ENGINE_FDS);

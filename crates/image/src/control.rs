@@ -149,6 +149,14 @@ pub struct Control {
     pub supervisor: AtomicU32,
     /// Supervisor: how many of the events are in the log.
     pub events_logged: AtomicU32,
+    /// Engine: how often it took signal `n`, counted before anything else is done about it; entry 0 is unused.
+    pub taken: [AtomicU32; 32],
+    /// Engine: signals, as a mask, that the program sent to itself and has not taken: it will send them again, or the
+    /// engine will.
+    pub sent: AtomicU64,
+    /// Supervisor: signals, as a mask, that were pending when the program died, or came while it was dead. The engine sends
+    /// them to the restored program and clears them.
+    pub missed: AtomicU64,
     /// Engine: 128 bits for tests and profiles.
     pub probe: [AtomicU64; 32],
 }

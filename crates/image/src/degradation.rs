@@ -56,8 +56,10 @@ degradations! {
     ForeignAbi = 16, "foreign-abi";
     /// The engine met an error of its own; protection is suspended.
     EngineError = 17, "engine-error";
-    /// A signal taken shortly before the failure may have been lost.
+    /// Realtime signals that were pending when the program died were lost, or too many that it had sent to itself.
     SignalLost = 18, "signal-lost";
     /// The last commits could not be read back from the store; the program went on from an older state, and what it did since is done again.
     OlderState = 19, "older-state";
+    /// The program may have so few descriptors that none are left for the engine; it runs unprotected.
+    DescriptorLimit = 20, "descriptor-limit";
 }

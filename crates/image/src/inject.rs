@@ -35,12 +35,12 @@ pub mod option {
 pub struct InjectArgs {
     /// One of [`mode`].
     pub mode: u32,
-    /// Number of the store file's descriptor in the program.
-    pub store_fd: i32,
-    /// Number of the session file's descriptor in the program.
+    /// Number of the session file's descriptor in the program: the first of the engine's own. The store file's is the
+    /// next. The engine writes it when it moves them, in one stroke.
     pub session_fd: i32,
     /// Number of the fault list's descriptor, or -1.
     pub bpf_fd: i32,
+    pub reserved: i32,
     /// Bits of [`option`].
     pub options: u64,
     /// Bits of [`crate::mutant::Mutant`]; read by engines built with the feature `mutants` only.

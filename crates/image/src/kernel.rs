@@ -15,7 +15,7 @@ pub struct SignalAction {
 /// Signals are numbered 1..=64; entry 0 is unused.
 pub const SIGNALS: usize = 65;
 
-/// One process.
+/// One process. `PR_GET_DUMPABLE` and the like are not here: security state never comes from the store.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 pub struct KernelState {
@@ -26,9 +26,10 @@ pub struct KernelState {
     pub start_brk: u64,
     /// Process id the program knows.
     pub pid: u32,
-    /// Process group, session and the terminal's foreground group as the program knows them.
+    /// Process group and session as the program knows them.
     pub pgid: u32,
     pub sid: u32,
+    /// The group that the program has put into the terminal's foreground last; 0 for none.
     pub foreground: u32,
     /// Where the vDSO and its data pages lie: start of vvar, start of vDSO, end.
     pub vdso: [u64; 3],
@@ -36,12 +37,11 @@ pub struct KernelState {
     pub mm: [u64; 10],
     /// `ITIMER_REAL`: interval and the time it fires next (CLOCK_MONOTONIC), nanoseconds; zero if not set.
     pub itimer: [u64; 2],
-    /// How often the program sent signal `n` to itself while it had it blocked, and it was not delivered yet; entry 0 is
-    /// unused. Values sent along are not kept.
-    pub self_pending: [u8; 64],
     /// Name of the thread, as `prctl(PR_GET_NAME)` tells.
     pub comm: [u8; 16],
     pub umask: u32,
-    /// `PR_GET_DUMPABLE` and the like are not here: security state never comes from the store.
-    pub reserved: u32,
+    /// The size of the terminal's window as the program was told last, `struct winsize`, and the descriptor by which it
+    /// asked; -1 if it never did.
+    pub window_fd: i32,
+    pub window: [u16; 4],
 }

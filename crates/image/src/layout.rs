@@ -66,5 +66,7 @@ pub mod session {
 
 /// Descriptors of the engine sit just below this number, or below the soft limit if that is lower.
 pub const ENGINE_FD_CEILING: i32 = 1024;
-/// How many descriptors the engine keeps for itself.
-pub const ENGINE_FDS: i32 = 64;
+/// How many descriptors the engine keeps for itself, one after the other.
+pub const ENGINE_FDS: i32 = 8;
+/// How many numbers above them it may use to hide what the program closed until the next commit.
+pub const HIDING_FDS: i32 = 56;

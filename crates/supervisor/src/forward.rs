@@ -1,12 +1,26 @@
 //! Signals sent to the supervisor go to the program; signals of the terminal reach the program by themselves.
 
+use crate::kin::Legacy;
 use crate::processes;
 use crate::signals::Received;
 use crate::supervisor::Supervisor;
 use libc::pid_t;
+use std::sync::atomic::Ordering::{AcqRel, Acquire};
 
 /// The realtime signal that makes the program enter the gate.
 pub const GATE_SIGNAL: i32 = 64;
+
+/// SIGKILL and SIGSTOP: what ended the program is not sent again.
+const DEADLY: u64 = 1 << (libc::SIGKILL - 1) | 1 << (libc::SIGSTOP - 1);
+
+/// What is known of signals for the whole group.
+#[derive(Debug, Default)]
+pub struct GroupSignals {
+    /// How often the program had taken each when the last one came.
+    taken: [u32; 32],
+    /// Whether the program that died was in our group.
+    shared: bool,
+}
 
 impl Supervisor {
     /// Passes a signal on as far as the program has not got it anyway.
@@ -19,9 +33,46 @@ impl Supervisor {
             libc::SIGCONT => (),
             // The kernel sends to the whole foreground group, except a hang-up, which the session's leader gets alone.
             libc::SIGHUP if received.code > 0 && is_session_leader() => self.send(signal),
-            _ if received.code > 0 || sender == self.pid => (),
+            _ if received.code > 0 => self.keep_if_missed(signal),
+            _ if sender == self.pid => (),
             _ if received.code == libc::SI_QUEUE => queue(self.pid, signal, sender, received.value),
             _ => self.send(signal),
+        }
+    }
+
+    /// A signal for the whole group: what did not reach the program, because it was dead just then, is kept for it.
+    fn keep_if_missed(&mut self, signal: i32) {
+        let control = self.generation.control();
+        let Some(taken) = control.taken.get(signal as usize).map(|taken| taken.load(Acquire)) else { return };
+        let known = std::mem::replace(&mut self.group_signals.taken[signal as usize], taken);
+        let ours = processes::group_of(0);
+        let is_member = processes::group_of(self.pid) == ours;
+        let bit = 1 << (signal - 1);
+        let missed = match &self.recovering {
+            Some(_) => self.group_signals.shared && !is_member,
+            // Dying; what it had taken by then it had counted, or it is pending.
+            None => is_member && processes::is_ending(self.pid) && processes::pending_signals(self.pid) & bit == 0,
+        };
+        if missed && taken == known {
+            control.missed.fetch_or(bit, AcqRel);
+        }
+    }
+
+    /// Keeps what the program had not taken when it died.
+    pub(crate) fn keep_pending(&mut self, legacy: &Legacy) {
+        self.group_signals.shared = legacy.group == processes::group_of(0);
+        let control = self.generation.control();
+        control.missed.fetch_or(legacy.signals & !DEADLY & !control.sent.load(Acquire), AcqRel);
+    }
+
+    /// Sends what came too late for the engine to send it.
+    pub(crate) fn send_missed(&self) {
+        if !self.kin.is_alive(self.pid) {
+            return;
+        }
+        let missed = self.generation.control().missed.swap(0, AcqRel);
+        for signal in (1..32).filter(|signal| missed >> (signal - 1) & 1 != 0) {
+            self.send(signal);
         }
     }
 

@@ -71,8 +71,7 @@ impl Generation {
     /// Tells the engine's other half, and whoever takes over from us, about a new process of the program.
     pub fn note_birth(&self, pid: pid_t) {
         let control = self.control();
-        // SAFETY: plain system call.
-        control.pgid.store(unsafe { libc::getpgid(pid) }, Release);
+        control.pgid.store(processes::group_of(pid), Release);
         control.program_pid.store(pid, Release);
     }
 

@@ -14,7 +14,9 @@ use libc::{pid_t, user_regs_struct};
 use outlast_image::context::Registers;
 use outlast_image::degradation::Degradation;
 use outlast_image::inject::{mode, InjectArgs};
-use outlast_image::layout::{ENGINE_FDS, ENGINE_FD_CEILING, SESSION_BASE, SESSION_LEN, STORE_BASE, STORE_LEN};
+use outlast_image::layout::{
+    ENGINE_FDS, ENGINE_FD_CEILING, HIDING_FDS, SESSION_BASE, SESSION_LEN, STORE_BASE, STORE_LEN,
+};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd};
 use thiserror::Error;
@@ -65,8 +67,8 @@ fn enter_and_place(pid: pid_t, inherited: Option<i32>, what: &Injection<'_>) -> 
     };
     let regs = *remote.registers();
     match place(&mut remote, pid, inherited, what) {
-        Ok([session_fd, store_fd]) => {
-            what.session.set_inject_args(&args(what, &regs, session_fd, store_fd));
+        Ok(session_fd) => {
+            what.session.set_inject_args(&args(what, &regs, session_fd));
             // Signals wait until a process that becomes another has that one's handlers.
             let mask = if what.mode == mode::RESUME { u64::MAX } else { remote.signal_mask() };
             Ok(remote.leave(what.engine.entry(), mask)?)
@@ -81,10 +83,10 @@ fn enter_and_place(pid: pid_t, inherited: Option<i32>, what: &Injection<'_>) -> 
     }
 }
 
-/// Maps engine, session and store; returns the numbers of the session's and the store's descriptor.
+/// Maps engine, session and store; returns the number of the session's descriptor.
 ///
 /// Whatever is refused, the process is left as it was.
-fn place(remote: &mut Remote, pid: pid_t, inherited: Option<i32>, what: &Injection<'_>) -> Result<[i32; 2], Failure> {
+fn place(remote: &mut Remote, pid: pid_t, inherited: Option<i32>, what: &Injection<'_>) -> Result<i32, Failure> {
     let (ours, sockets) = match inherited {
         Some(fd) => (None, vec![fd]),
         None => connection::make(remote, pid).map(|(ours, sockets)| (Some(ours), sockets))?,
@@ -100,11 +102,11 @@ fn place(remote: &mut Remote, pid: pid_t, inherited: Option<i32>, what: &Injecti
 }
 
 /// Receives the descriptors and maps what they are of.
-fn receive_and_map(remote: &mut Remote, socket: i32, numbers: [i32; 2], engine: &Engine) -> Result<[i32; 2], Failure> {
+fn receive_and_map(remote: &mut Remote, socket: i32, session_fd: i32, engine: &Engine) -> Result<i32, Failure> {
     let mut batch = remote.batch();
     let received = channel::receive(&mut batch, socket);
     let [engine_file, session, store] = received;
-    let [session_fd, store_fd] = numbers;
+    let store_fd = session_fd + 1;
     let mut undo = Undo { mapped: Vec::new() };
     batch.call(libc::SYS_dup3, &[session, session_fd as u64, libc::O_CLOEXEC as u64]).indirect = FIRST;
     batch.call(libc::SYS_dup3, &[store, store_fd as u64, libc::O_CLOEXEC as u64]).indirect = FIRST;
@@ -120,10 +122,10 @@ fn receive_and_map(remote: &mut Remote, socket: i32, numbers: [i32; 2], engine: 
         batch.call(libc::SYS_close, &[word]).indirect = FIRST;
     }
     match remote.run(&mut batch)? {
-        None => Ok(numbers),
+        None => Ok(session_fd),
         Some(failed) => {
             let error = Errno::from_raw_os_error(-batch.calls()[failed].result as i32);
-            undo.run(remote, failed, received.map(|word| batch.word(word)).into_iter().chain(numbers))?;
+            undo.run(remote, failed, received.map(|word| batch.word(word)).into_iter().chain([session_fd, store_fd]))?;
             Err(Failure::Refused(Degradation::AddressTaken, "map the engine", error))
         }
     }
@@ -161,25 +163,22 @@ impl Undo {
     }
 }
 
-/// The first two of the engine's descriptor numbers: a range that the process does not use, as high as it may be.
-fn free_numbers(pid: pid_t) -> Result<[i32; 2], Failure> {
+/// The first of the engine's descriptor numbers: of a range that the process does not use, as high as it may be.
+fn free_numbers(pid: pid_t) -> Result<i32, Failure> {
     let ceiling = descriptor_limit(pid).min(ENGINE_FD_CEILING as u64) as i32;
     let used = descriptors(pid);
-    let free = |low: &i32| used.iter().all(|fd| !(*low..*low + ENGINE_FDS).contains(fd));
-    match (0..=ceiling - ENGINE_FDS).rev().find(free) {
-        Some(low) => Ok([low, low + 1]),
-        None => {
-            Err(Failure::Refused(Degradation::AddressTaken, "find descriptor numbers for the engine", Errno::MFILE))
-        }
-    }
+    let free = |low: i32, count| used.iter().all(|fd| !(low..low + count).contains(fd));
+    let highest = |count| (0..=ceiling - count).rev().find(|low| free(*low, count));
+    let none = Failure::Refused(Degradation::DescriptorLimit, "find descriptor numbers for the engine", Errno::MFILE);
+    highest(ENGINE_FDS + HIDING_FDS).or_else(|| highest(ENGINE_FDS)).ok_or(none)
 }
 
-fn args(what: &Injection<'_>, regs: &user_regs_struct, session_fd: i32, store_fd: i32) -> InjectArgs {
+fn args(what: &Injection<'_>, regs: &user_regs_struct, session_fd: i32) -> InjectArgs {
     InjectArgs {
         mode: what.mode,
-        store_fd,
         session_fd,
         bpf_fd: -1,
+        reserved: 0,
         options: what.options.bits,
         mutants: what.options.mutants,
         regs: registers(regs),

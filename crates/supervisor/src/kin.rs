@@ -25,6 +25,17 @@ pub enum Change {
 pub struct Legacy {
     /// What it was allowed to do, if a signal killed it.
     pub credentials: Option<Credentials>,
+    /// Signals that it had not taken, as a mask.
+    pub signals: u64,
+    /// Its process group.
+    pub group: pid_t,
+}
+
+impl Legacy {
+    fn of(pid: pid_t) -> Self {
+        let (credentials, signals) = (Credentials::of(pid), processes::pending_signals(pid));
+        Self { credentials, signals, group: processes::group_of(pid) }
+    }
 }
 
 /// How long the end of a stranger that was killed may take.
@@ -68,8 +79,8 @@ impl Kin {
     /// The next change, if there is one. Reaps children that ended.
     pub fn change(&mut self) -> Option<(pid_t, Change)> {
         if let Some((pid, killed)) = changed_child() {
-            let credentials = if killed { Credentials::of(pid) } else { None };
-            let change = take_change(pid, Legacy { credentials });
+            let legacy = if killed { Legacy::of(pid) } else { Legacy::default() };
+            let change = take_change(pid, legacy);
             // A stranger that we trace tells its tracer, too.
             if matches!(change, Change::Ended(..)) {
                 self.forget(pid);
@@ -78,7 +89,7 @@ impl Kin {
         }
         let gone = self.strangers.iter().position(|(_, pidfd)| is_readable(pidfd.as_fd()))?;
         let (pid, pidfd) = self.strangers.swap_remove(gone);
-        let legacy = Legacy { credentials: Credentials::of(pid) };
+        let legacy = Legacy::of(pid);
         Some((pid, Change::Ended(processes::end_of(pid, pidfd.as_fd()), legacy)))
     }
 

@@ -106,6 +106,26 @@ pub fn start_time(pid: pid_t) -> Option<u64> {
     stat_field(pid, 22)?.parse().ok()
 }
 
+/// The process's group; -1 if there is no such process.
+pub fn group_of(pid: pid_t) -> pid_t {
+    // SAFETY: plain system call.
+    unsafe { libc::getpgid(pid) }
+}
+
+/// Signals that wait for a process or its first thread, as a mask; 0 once the kernel does not tell any more.
+pub fn pending_signals(pid: pid_t) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let masks = status.lines().filter_map(|line| line.strip_prefix("SigPnd:").or(line.strip_prefix("ShdPnd:")));
+    masks.filter_map(|mask| u64::from_str_radix(mask.trim(), 16).ok()).fold(0, |all, mask| all | mask)
+}
+
+/// Whether the process has begun to end, so that signals do not reach it any more.
+pub fn is_ending(pid: pid_t) -> bool {
+    const PF_EXITING: u32 = 4;
+    let flags = stat_field(pid, 9).and_then(|flags| flags.parse::<u32>().ok());
+    flags.is_none_or(|flags| flags & PF_EXITING != 0) || pending_signals(pid) >> (libc::SIGKILL - 1) & 1 != 0
+}
+
 /// Whether the process is stopped by a signal.
 pub fn is_stopped(pid: pid_t) -> bool {
     stat_field(pid, 3).as_deref() == Some("T")

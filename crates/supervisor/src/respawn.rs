@@ -153,6 +153,7 @@ impl Supervisor {
             _ => clock::monotonic(),
         };
         self.repeat_requests();
+        self.send_missed();
         self.look_at_credentials();
         let entry = Entry::at(clock::time_of_day(resumed), recovering.kind);
         let took = Duration::from_nanos(resumed - recovering.died);

@@ -4,6 +4,7 @@ use crate::end::End;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::exec::Handover;
+use crate::forward::GroupSignals;
 use crate::generation::Generation;
 use crate::kin::{Change, Kin};
 use crate::launch::Command;
@@ -50,6 +51,7 @@ pub struct Supervisor {
     /// Whether the kernel may let the anchor choose a process id.
     pub(crate) may_choose_pid: bool,
     pub(crate) tries: Tries,
+    pub(crate) group_signals: GroupSignals,
     /// A respawn whose end the engine has not yet reported.
     pub(crate) recovering: Option<Recovering>,
 }
@@ -87,6 +89,7 @@ impl Supervisor {
             committed: generation.session.has_commit(),
             may_choose_pid: privileges::may_choose_pid(),
             tries: Tries::default(),
+            group_signals: GroupSignals::default(),
             recovering: None,
             generation,
         })
@@ -124,6 +127,8 @@ impl Supervisor {
     fn on_change(&mut self, pid: pid_t, change: Change) -> Option<End> {
         match change {
             Change::Ended(end, legacy) if pid == self.pid => {
+                self.on_restored();
+                self.keep_pending(&legacy);
                 self.inherit(legacy);
                 self.on_death(end)
             }

@@ -5,15 +5,18 @@
 //! that the program closes lives on under a hidden number until the next commit, if closing it is invisible to
 //! others; closing a pipe or socket is seen by its peer and is a visible event.
 
-use crate::calls::{names, own_maps};
+use crate::calls::{names, own_folder, own_maps};
 use crate::commit::{commit, commit_before_call};
 use crate::control::phase;
+use crate::descriptors::HIGHEST;
 use crate::dispatch::{interruptible, native, redo, Call};
 use crate::mutant::without;
+use crate::own_descriptors;
 use crate::state::{journal, Engine};
 use crate::sys::{err, nr, syscall};
 use crate::thread::Thread;
 use crate::user;
+use core::ops::RangeInclusive;
 use outlast_image::context::pending_kind;
 use outlast_image::descriptor::descriptor_kind as kind;
 use outlast_image::event::phase as at;
@@ -22,6 +25,9 @@ use outlast_image::mutant::Mutant;
 const O_CREAT: u64 = 0o100;
 const O_TRUNC: u64 = 0o1000;
 const O_TMPFILE: u64 = 0o20000000;
+const O_CLOEXEC: u64 = 0o2000000;
+const CLOSE_RANGE_UNSHARE: u64 = 2;
+const CLOSE_RANGE_CLOEXEC: u64 = 4;
 const F_DUPFD: u64 = 0;
 const F_GETFD: u64 = 1;
 const F_SETFD: u64 = 2;
@@ -71,8 +77,12 @@ fn pair(e: &mut Engine, call: &Call, at: u64) -> i64 {
 
 fn dup_onto(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     let (from, to) = (call.args[0] as i32, call.args[1] as i32);
-    if e.fds.is_own(to) {
-        return err::EBADF;
+    if e.fds.is_own(to) && e.fds.is_open(from) {
+        // What is hidden under the number is gone after a commit.
+        commit(e, call.pending(pending_kind::REDO));
+        if !make_way(e, to) {
+            return err::EBADF;
+        }
     }
     if from != to && e.fds.is_open(to) && e.fds.is_open(from) {
         let r = drop_descriptor(e, t, to, Some(call));
@@ -88,25 +98,19 @@ fn dup_onto(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     r
 }
 
+/// Has the engine leave the number to the program; false if it has no other. To be called right after a commit.
+pub fn make_way(e: &mut Engine, number: i32) -> bool {
+    !e.fds.is_engine(number) || own_descriptors::step_aside(e)
+}
+
 /// Takes `fd` from the program so that a rollback can bring it back. `Some(result)`: closing it is visible, and
 /// `instead` (or the close itself) was done after a commit. `None`: it lives on under a hidden number.
 fn drop_descriptor(e: &mut Engine, t: &mut Thread, fd: i32, instead: Option<&Call>) -> Option<i64> {
-    let private = matches!(e.fds.kind(fd), kind::REGULAR | kind::DIRECTORY | kind::CHARACTER);
-    if private && without(Mutant::DelayedClose) {
+    if matches!(e.fds.kind(fd), kind::REGULAR | kind::DIRECTORY | kind::CHARACTER) && without(Mutant::DelayedClose) {
         return None;
     }
-    if private && e.fds.may_delay() {
-        let hidden = e.fds.hidden();
-        // SAFETY: F_GETFD has no effect.
-        let flags = unsafe { syscall!(nr::FCNTL, fd, F_GETFD) } as i32;
-        if e.store().journal_append(journal::CLOSE, bytemuck::bytes_of(&[hidden, fd, flags, 0])).is_ok() {
-            // SAFETY: the hidden number is the engine's and free.
-            let r = unsafe { syscall!(nr::DUP3, fd, hidden, 0o2000000) };
-            if !err::is(r) {
-                e.fds.delay(fd);
-                return None;
-            }
-        }
+    if hide(e, fd) {
+        return None;
     }
     let close = Call { nr: nr::CLOSE, args: [fd as u64, 0, 0, 0, 0, 0] };
     let call = instead.unwrap_or(&close);
@@ -117,13 +121,30 @@ fn drop_descriptor(e: &mut Engine, t: &mut Thread, fd: i32, instead: Option<&Cal
     Some(r)
 }
 
+/// Lets `fd`, whose close nobody else can see, live on under a hidden number until the next commit; false if it cannot.
+fn hide(e: &mut Engine, fd: i32) -> bool {
+    let private = matches!(e.fds.kind(fd), kind::REGULAR | kind::DIRECTORY | kind::CHARACTER);
+    let Some(hidden) = (if private { e.fds.hiding_place() } else { None }) else { return false };
+    // SAFETY: F_GETFD has no effect.
+    let flags = unsafe { syscall!(nr::FCNTL, fd, F_GETFD) } as i32;
+    if e.store().journal_append(journal::CLOSE, bytemuck::bytes_of(&[hidden, fd, flags, 0])).is_err() {
+        return false;
+    }
+    // SAFETY: the hidden number is the engine's and free.
+    if err::is(unsafe { syscall!(nr::DUP3, fd, hidden, O_CLOEXEC) }) {
+        return false;
+    }
+    e.fds.delay(fd, hidden);
+    true
+}
+
 /// close and close_range.
 pub fn close(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     if call.nr == nr::CLOSE_RANGE {
-        return close_range(e, t, call);
+        return close_range(e, call);
     }
     let fd = call.fd();
-    if e.fds.is_own(fd) || (!e.fds.is_open(fd) && fd >= 0 && (fd as usize) < crate::descriptors::HIGHEST) {
+    if e.fds.is_own(fd) || (!e.fds.is_open(fd) && fd >= 0 && (fd as usize) < HIGHEST) {
         return err::EBADF;
     }
     match drop_descriptor(e, t, fd, None) {
@@ -141,25 +162,55 @@ pub fn close(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     }
 }
 
-fn close_range(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
+fn close_range(e: &mut Engine, call: &Call) -> i64 {
     let [first, last, flags, ..] = call.args;
-    let (first, last) = (first as u32, last as u32);
-    if first > last || flags & !6 != 0 {
+    if first as u32 > last as u32 || flags & !(CLOSE_RANGE_UNSHARE | CLOSE_RANGE_CLOEXEC) != 0 {
         return err::EINVAL;
     }
-    let highest = (last as usize).min(crate::descriptors::HIGHEST - 1);
-    for fd in first as usize..=highest {
-        let fd = fd as i32;
-        if e.fds.is_open(fd) {
-            if flags & 4 != 0 {
-                let set = Call { nr: nr::FCNTL, args: [fd as u64, F_SETFD, 1, 0, 0, 0] };
-                fcntl(e, t, &set);
+    let mut hidden = flags & CLOSE_RANGE_CLOEXEC == 0;
+    for fd in range(call) {
+        if !e.fds.is_open(fd) {
+            continue;
+        }
+        hidden = hidden && hide(e, fd);
+        if hidden {
+            // SAFETY: the descriptor is the program's, which closes it.
+            unsafe { syscall!(nr::CLOSE, fd) };
+            e.fds.closed(fd);
+        }
+    }
+    if !hidden {
+        commit(e, call.pending(pending_kind::REDO));
+        phase(at::OPERATION);
+        close_range_now(e, call);
+        phase(at::COMPLETED);
+    }
+    0
+}
+
+/// Closes or marks what is left of the range; the engine's own descriptors are not in it.
+pub fn close_range_now(e: &mut Engine, call: &Call) -> i64 {
+    for fd in range(call) {
+        if !e.fds.is_open(fd) {
+            continue;
+        }
+        // SAFETY: the descriptor is the program's.
+        unsafe {
+            if call.args[2] & CLOSE_RANGE_CLOEXEC != 0 {
+                syscall!(nr::FCNTL, fd, F_SETFD, 1);
             } else {
-                close(e, t, &Call { nr: nr::CLOSE, args: [fd as u64, 0, 0, 0, 0, 0] });
+                syscall!(nr::CLOSE, fd);
+                e.fds.closed(fd);
             }
         }
     }
     0
+}
+
+/// The numbers that a close_range names, as far as there may be any.
+fn range(call: &Call) -> RangeInclusive<i32> {
+    let [first, last] = [0, 1].map(|i| (call.args[i] as u32).min(HIGHEST as u32) as i32);
+    first..=last.min(HIGHEST as i32 - 1)
 }
 
 /// fcntl: the commands that make or mark descriptors; all others as the table says.
@@ -209,5 +260,15 @@ pub fn offset(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         return fcntl(e, t, call);
     }
     note_offset(e, call.fd());
-    interruptible(t, call)
+    let entries = matches!(call.nr, nr::GETDENTS | nr::GETDENTS64);
+    loop {
+        let r = interruptible(t, call);
+        if r <= 0 || !entries {
+            return r;
+        }
+        let left = own_folder::filter(e, call.nr, call.fd(), call.args[1], r as u64);
+        if left > 0 {
+            return left as i64;
+        }
+    }
 }

@@ -2,6 +2,7 @@
 //! after, and made again only if it had not been made.
 
 use crate::dispatch::{visible, Call};
+use crate::own_descriptors::Passing;
 use crate::state::Engine;
 use crate::sys::{err, nr, syscall};
 use crate::text;
@@ -33,13 +34,8 @@ pub fn rearm(fd: i32, buf: &mut [u8]) {
     text::join(&mut name, &[b"/proc/self/fdinfo/"], Some(fd as u64));
     // SAFETY: reads a file of /proc into the buffer.
     let n = unsafe {
-        let info = syscall!(nr::OPENAT, -100i64, name.as_ptr(), 0o2000000, 0);
-        if err::is(info) {
-            return;
-        }
-        let n = syscall!(nr::READ, info, buf.as_mut_ptr(), buf.len());
-        syscall!(nr::CLOSE, info);
-        n.max(0) as usize
+        let Ok(info) = Passing::open(name.as_ptr(), 0) else { return };
+        syscall!(nr::READ, info.fd, buf.as_mut_ptr(), buf.len()).max(0) as usize
     };
     for line in buf[..n].split(|&b| b == b'\n').filter(|l| l.starts_with(b"tfd:")) {
         let mut words = line.split(|b| *b == b' ' || *b == b'\t').filter(|w| !w.is_empty());

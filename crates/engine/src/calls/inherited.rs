@@ -6,13 +6,19 @@
 use crate::anchor;
 use crate::commit::{commit, commit_at_gate};
 use crate::dispatch::{native, Call};
+use crate::native;
+use crate::own_descriptors;
 use crate::state::Engine;
 use crate::sys::nr;
 use crate::thread::Thread;
+use crate::user;
+use outlast_calls::Class;
 use outlast_image::context::pending_kind;
+use outlast_image::degradation::Degradation;
 
 const SETRLIMIT: u64 = 160;
 const PRLIMIT64: u64 = 302;
+const RLIMIT_NOFILE: u64 = 7;
 const SETPRIORITY: u64 = 141;
 const SCHED_SETPARAM: u64 = 142;
 const SCHED_SETSCHEDULER: u64 = 144;
@@ -40,11 +46,33 @@ pub fn by_redo(call: &Call) -> bool {
     }
 }
 
+/// The limit on descriptor numbers that the call sets for this process: soft and hard.
+fn descriptor_limit(e: &Engine, call: &Call) -> Option<[u64; 2]> {
+    let a = call.args;
+    match call.nr {
+        SETRLIMIT if a[0] == RLIMIT_NOFILE => user::read(a[1]),
+        PRLIMIT64 if a[1] == RLIMIT_NOFILE && (a[0] == 0 || a[0] == e.kernel.pid as u64) => user::read(a[2]),
+        _ => None,
+    }
+}
+
+/// Is it a call of any of these kinds?
+pub fn is_one(call: &Call) -> bool {
+    let security = outlast_calls::row(call.nr).is_some_and(|row| row.class == Class::Security);
+    security || by_prctl(call) || by_redo(call)
+}
+
 /// Commits, makes the call, and commits again with an anchor that has inherited what the call changed.
 pub fn change(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     let seq = commit(e, call.pending(pending_kind::REDO));
     if seq == 0 {
         return native(call);
+    }
+    if let Some([soft, hard]) = descriptor_limit(e, call) {
+        if !own_descriptors::fit(e, soft, hard) {
+            native::suspend(Degradation::DescriptorLimit);
+            return native(call);
+        }
     }
     let (r, renewal) = anchor::renew_around(seq, || native(call));
     t.regs.rax = r as u64;

@@ -1,7 +1,8 @@
 //! /proc/self/maps as the program knows its mappings.
 //!
-//! A tracker by signals takes permissions away and cuts mappings into pieces, and programs do look: glibc finds the extent of
-//! the main thread's stack there, collectors their roots. Who opens the file gets a copy, made at that moment.
+//! The engine's own mappings are none of the program's business, and a tracker by signals takes permissions away and cuts
+//! mappings into pieces; but programs do look: glibc finds the extent of the main thread's stack there, collectors their
+//! roots. Who opens the file gets a copy, made at that moment.
 
 use crate::regions::{self, Mapped};
 use crate::state::Engine;
@@ -19,7 +20,7 @@ const PATH: usize = 73;
 
 /// The descriptor of a copy, if `path` with `flags` opens the list of the program's own mappings.
 pub fn open(e: &Engine, t: &Thread, path: u64, flags: u64) -> Option<i64> {
-    if !e.tracker.guards_kernel_writes() || flags & O_ACCMODE != 0 || !is_own(path, e.kernel.pid, t.tid) {
+    if flags & O_ACCMODE != 0 || !is_own(path, e.kernel.pid, t.tid) {
         return None;
     }
     let close = if flags & O_CLOEXEC != 0 { MFD_CLOEXEC } else { 0 };

@@ -1,19 +1,29 @@
 //! Signal state is the engine's: the program sees what it set.
 
-use crate::control::phase;
+use crate::calls::groups;
+use crate::control::{control, phase};
 use crate::dispatch::{interruptible, native, visible, Call, Outcome};
 use crate::frame;
+use crate::held;
+use crate::queued::Info;
 use crate::signals::{self, bit, SIGENGINE, SIGKILL, SIGSTOP, SIGSYS};
 use crate::state::Engine;
 use crate::sys::{err, nr, syscall};
 use crate::thread::Thread;
 use crate::user;
+use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::Ordering::*;
 use outlast_image::event::phase as at;
 use outlast_image::kernel::SignalAction;
 
+const GETUID: u64 = 102;
+const SIG_BLOCK: u64 = 0;
+
 pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> Outcome {
     let a = call.args;
+    if held::is_on() && takes_signals(call) {
+        held::release(t);
+    }
     Outcome::Return(match call.nr {
         nr::RT_SIGACTION => action(e, call),
         nr::RT_SIGPROCMASK => mask(t, a),
@@ -38,6 +48,7 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> Outcome {
         }
         nr::SIGALTSTACK => alternate_stack(t, a),
         nr::KILL | nr::TKILL | nr::TGKILL | nr::RT_SIGQUEUEINFO | nr::RT_TGSIGQUEUEINFO => send(e, t, call),
+        nr::RT_SIGTIMEDWAIT => wait(t, call),
         424 => visible(e, t, call),
         // Waits; sigsuspend and sigtimedwait bring their own masks, which the kernel swaps atomically.
         _ => {
@@ -45,6 +56,15 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> Outcome {
             interruptible(t, call)
         }
     })
+}
+
+/// After which a program may rely on having taken what waits: all that send, let through or await signals.
+fn takes_signals(call: &Call) -> bool {
+    match call.nr {
+        nr::RT_SIGACTION | nr::SIGALTSTACK | nr::RT_SIGPENDING => false,
+        nr::RT_SIGPROCMASK => call.args[1] != 0 && call.args[0] != SIG_BLOCK,
+        _ => true,
+    }
 }
 
 fn action(e: &mut Engine, call: &Call) -> i64 {
@@ -138,14 +158,11 @@ fn send(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         return native(call);
     }
     let own = target == e.kernel.pid as u64 || target == t.tid as u64;
+    if !own && call.nr == nr::KILL && (target as i32) < -1 {
+        return groups::kill(e, t, call);
+    }
     if !own {
         return visible(e, t, call);
-    }
-    if (1..64).contains(&sig) && t.mask & bit(sig) != 0 {
-        // Standard signals are pending once, realtime ones are queued.
-        let times = &mut e.kernel.self_pending[sig as usize];
-        *times = if sig < 32 { 1 } else { times.saturating_add(1) };
-        e.kernel_dirty = true;
     }
     // The program may know an older number of this process.
     let mut call = *call;
@@ -156,5 +173,49 @@ fn send(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         nr::TKILL => call.args[0] = tid,
         _ => call.args[0] = pid,
     }
-    native(&call)
+    if (1..64).contains(&sig) {
+        control().sent.fetch_or(bit(sig), Relaxed);
+    }
+    let r = native(&call);
+    if r == 0 && (1..64).contains(&sig) && t.mask & bit(sig) != 0 {
+        e.queue.push(&sent(e, &call, sig));
+    }
+    r
+}
+
+/// What the receiver of a signal that the program sends to itself is told.
+fn sent(e: &Engine, call: &Call, sig: i32) -> Info {
+    const SI_TKILL: i32 = -6;
+    let given = match call.nr {
+        nr::RT_SIGQUEUEINFO => user::read::<Info>(call.args[2]),
+        nr::RT_TGSIGQUEUEINFO => user::read::<Info>(call.args[3]),
+        _ => None,
+    };
+    let mut info = given.unwrap_or_else(|| {
+        let code = if call.nr == nr::KILL { 0 } else { SI_TKILL as u32 as u64 };
+        // SAFETY: getuid has no effect.
+        let user = unsafe { syscall!(GETUID) } as u64;
+        let mut info = [0; 16];
+        (info[1], info[2]) = (code, e.kernel.pid as u64 | user << 32);
+        info
+    });
+    info[0] = info[0] & !0xffff_ffff | sig as u64;
+    info
+}
+
+/// Takes a signal without a handler. What others sent comes again if the program is rolled back.
+fn wait(t: &mut Thread, call: &Call) -> i64 {
+    let mut info: Info = [0; 16];
+    let mut own = *call;
+    own.args[1] = (&raw mut info) as u64;
+    phase(at::BLOCKED);
+    let r = interruptible(t, &own);
+    if err::is(r) {
+        return r;
+    }
+    signals::note_taken(&info);
+    if call.args[1] != 0 && !user::write(call.args[1], &info) {
+        return err::EFAULT;
+    }
+    r
 }

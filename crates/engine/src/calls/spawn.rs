@@ -3,11 +3,11 @@
 use crate::calls::shared_child::{self, SHARED};
 use crate::commit::{commit, commit_at_gate};
 use crate::control::degrade;
-use crate::descriptors::for_each_open;
 use crate::dispatch::{native, Call, Outcome};
 use crate::native;
+use crate::own_descriptors;
 use crate::state::Engine;
-use crate::sys::{err, nr, syscall};
+use crate::sys::{err, nr};
 use crate::thread::Thread;
 use crate::tracker::Track;
 use crate::user;
@@ -169,13 +169,7 @@ fn copied_child(e: &mut Engine, t: &mut Thread, call: &Call, stack: u64) -> i64 
     if r == 0 {
         native::become_native();
         crate::rewrite::leave_child();
-        let own = e.fds.own;
-        for_each_open(|fd| {
-            if fd >= own.0 && fd < own.1 {
-                // SAFETY: the child's copies of the engine's descriptors.
-                unsafe { syscall!(nr::CLOSE, fd) };
-            }
-        });
+        own_descriptors::close_all(e);
         t.regs.rax = 0;
         if stack != 0 {
             t.regs.rsp = stack;

@@ -3,8 +3,9 @@
 use super::note::{how, note};
 use super::records::link_of;
 use crate::dispatch::{issue, Call};
+use crate::own_descriptors::Passing;
 use crate::ring::{op, Entry};
-use crate::sys::{err, nr, syscall};
+use crate::sys::{nr, syscall};
 use crate::user;
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -15,16 +16,9 @@ const COUNT: &[u8] = b"eventfd-count:";
 fn count(fd: i32) -> Option<u64> {
     let (mut path, mut text) = ([0u8; 40], [0u8; 512]);
     crate::text::join(&mut path, &[b"/proc/self/fdinfo/"], Some(fd as u32 as u64));
-    // SAFETY: reads a terminated path; the text lands in the buffer.
-    let n = unsafe {
-        let file = syscall!(nr::OPENAT, -100i64, path.as_ptr(), 0o2000000, 0);
-        if err::is(file) {
-            return None;
-        }
-        let n = syscall!(nr::READ, file, text.as_mut_ptr(), text.len());
-        syscall!(nr::CLOSE, file);
-        n
-    };
+    let file = Passing::open(path.as_ptr(), 0).ok()?;
+    // SAFETY: the text lands in the buffer.
+    let n = unsafe { syscall!(nr::READ, file.fd, text.as_mut_ptr(), text.len()) };
     let text = text.get(..usize::try_from(n).ok()?)?;
     let at = text.windows(COUNT.len()).position(|w| w == COUNT)? + COUNT.len();
     let digits = text[at..].iter().skip_while(|c| **c == b' ').map_while(|c| (*c as char).to_digit(16));

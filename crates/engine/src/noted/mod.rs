@@ -39,7 +39,7 @@ mod descriptor;
 pub mod names;
 mod note;
 mod pipe;
-mod records;
+pub mod records;
 mod socket;
 mod terminal;
 pub mod transfer;

@@ -10,13 +10,14 @@ use super::note::{how, note};
 use super::{plain, transfer};
 use crate::dispatch::{issue, Call};
 use crate::operation::{is_nonblocking, poll_word, POLLOUT};
+use crate::own_descriptors::Passing;
 use crate::ring::{op, Entry};
 use crate::state::Engine;
 use crate::sys::{err, nr, syscall};
 use core::sync::atomic::Ordering::Relaxed;
 
 const O_DIRECT: i64 = 0o40000;
-const O_WRONLY_NONBLOCK_CLOEXEC: u64 = 0o2004001;
+const O_WRONLY_NONBLOCK: u64 = 0o4001;
 const F_SETPIPE_SZ: u64 = 1031;
 const F_GETPIPE_SZ: u64 = 1032;
 /// Bytes that a pipe holds unless somebody has asked for another size.
@@ -126,16 +127,7 @@ fn write_now(entry: &Entry) -> i64 {
     }
     let mut path = [0u8; 40];
     crate::text::join(&mut path, &[b"/proc/self/fd/"], Some(entry.fd as u32 as u64));
-    // SAFETY: opens and closes a descriptor of this call's own.
-    unsafe {
-        let fd = syscall!(nr::OPENAT, -100i64, path.as_ptr(), O_WRONLY_NONBLOCK_CLOEXEC, 0);
-        if err::is(fd) {
-            return err::EAGAIN;
-        }
-        let r = write(fd as i32);
-        syscall!(nr::CLOSE, fd);
-        r
-    }
+    Passing::open(path.as_ptr(), O_WRONLY_NONBLOCK).map_or(err::EAGAIN, |pipe| write(pipe.fd as i32))
 }
 
 /// More places, so that what is in them comes to as many bytes as the program may expect.

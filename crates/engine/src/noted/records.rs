@@ -33,6 +33,11 @@ fn form(fd: i32) -> Option<Form> {
     }
 }
 
+/// Is it a signalfd?
+pub fn gives_signals(fd: i32) -> bool {
+    form(fd) == Some(Form::Signal)
+}
+
 /// What /proc calls the descriptor.
 pub fn link_of(fd: i32, name: &mut [u8; 32]) -> &[u8] {
     let mut link = [0u8; 32];

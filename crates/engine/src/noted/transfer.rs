@@ -113,7 +113,7 @@ pub fn take(e: &mut Engine, fd: i32, len: u64) -> i64 {
 /// Moves what is in pipe `fd` into the session, up to `len` bytes from the note's offset on, which the kernel moves along.
 pub fn deposit(e: &Engine, fd: i32, len: u64) -> i64 {
     // SAFETY: the kernel writes bytes of the bounce buffer, through the session's file, and the note's offset.
-    unsafe { syscall!(nr::SPLICE, fd, 0, e.args.session_fd, note().offset_address(), len, SPLICE_NONBLOCK) }
+    unsafe { syscall!(nr::SPLICE, fd, 0, e.own_fd(OwnFd::Session), note().offset_address(), len, SPLICE_NONBLOCK) }
 }
 
 /// Moves all of the transfer pipe into the session; the number of bytes that lie there now.

@@ -3,13 +3,13 @@
 
 use crate::calls::epoll;
 use crate::control::fail;
-use crate::descriptors::{for_each_open, HIGHEST, RESERVED};
+use crate::descriptors::{for_each_open, HIGHEST};
 use crate::mutant::without;
 use crate::scratch;
-use crate::state::{journal, object, Engine, OwnFd};
+use crate::state::{journal, object, Engine};
 use crate::sys::{err, nr, syscall};
 use outlast_image::descriptor::descriptor_kind as kind;
-use outlast_image::layout::{session, SESSION_BASE};
+use outlast_image::layout::{session, ENGINE_FDS, HIDING_FDS, SESSION_BASE};
 use outlast_image::mutant::Mutant;
 
 const MOST: usize = 65536;
@@ -56,15 +56,16 @@ pub fn undo(e: &mut Engine) {
         // SAFETY: as above.
         unsafe { UNDO_PROGRESS.write_volatile(progress(seq, n, i)) };
     }
-    for hidden in e.fds.own.0 + RESERVED..e.fds.own.1 {
-        // What a predecessor had closed for good before its last commit, and could not close any more.
-        // SAFETY: a number of the engine's own that nothing is hidden under any more.
-        unsafe { syscall!(nr::CLOSE, hidden) };
-    }
     if undone < n && e.store().journal_append(journal::UNDONE, &[]).is_err() && e.store().journal_clear().is_err() {
         fail!(0);
     }
     load_table(e);
+    let first = e.fds.own + ENGINE_FDS;
+    for hidden in (first..first + HIDING_FDS).filter(|&fd| !e.fds.is_open(fd)) {
+        // What a predecessor had closed for good before its last commit, and could not close any more.
+        // SAFETY: a number that the program had not open at the commit, and that nothing is hidden under any more.
+        unsafe { syscall!(nr::CLOSE, hidden) };
+    }
 }
 
 fn undo_entry(e: &Engine, entry: &[u8]) {
@@ -88,7 +89,7 @@ fn undo_entry(e: &Engine, entry: &[u8]) {
 
 /// Gives the hidden descriptor its number back, with the flags it had there.
 fn reopen(e: &Engine, hidden: i32, fd: i32, flags: i64) {
-    if !e.fds.is_own(hidden) || e.fds.is_own(fd) {
+    if !e.fds.may_hide(hidden) || e.fds.is_engine(fd) {
         return;
     }
     // SAFETY: both numbers are checked; a close that had not happened yet is simply repeated.
@@ -128,14 +129,12 @@ pub fn rearm(e: &mut Engine) {
 /// of the time of listing them.
 pub fn has_extra(e: &Engine) -> bool {
     let mut st = [0u64; 18];
-    let (own, store, session) = (e.fds.own, e.args.store_fd, e.args.session_fd);
     // SAFETY: stat writes 144 bytes; F_GETFD changes nothing.
     unsafe {
         let told = syscall!(nr::STAT, c"/proc/self/fd".as_ptr(), st.as_mut_ptr()) == 0;
         let is_open = |fd: i32| !err::is(syscall!(nr::FCNTL, fd, F_GETFD));
-        let ours = (own.0..own.0 + RESERVED).filter(|&fd| is_open(fd)).count();
-        let beside = [store, session].iter().filter(|fd| !(own.0..own.0 + RESERVED).contains(*fd)).count();
-        !told || st[6] != (e.fds.count() + ours + beside) as u64
+        let ours = (e.fds.own..e.fds.own + ENGINE_FDS).filter(|&fd| is_open(fd)).count();
+        !told || st[6] != (e.fds.count() + ours) as u64
     }
 }
 
@@ -144,14 +143,11 @@ pub fn close_extra(e: &mut Engine) {
     if without(Mutant::ExtraDescriptors) {
         return;
     }
-    let (own, keep) = (e.fds.own, [OwnFd::Ring, OwnFd::Userfault, OwnFd::Pagemap].map(|f| e.own_fd(f)));
-    let (store, session) = (e.args.store_fd, e.args.session_fd);
     let mut extra = [0i32; 256];
     loop {
         let mut n = 0;
         for_each_open(|fd| {
-            let ours = fd == store || fd == session || keep.contains(&fd) || (fd >= own.0 && fd < own.0 + RESERVED);
-            if !ours && !e.fds.is_open(fd) && (fd as usize) < HIGHEST && n < extra.len() {
+            if !e.fds.is_engine(fd) && !e.fds.is_open(fd) && (fd as usize) < HIGHEST && n < extra.len() {
                 extra[n] = fd;
                 n += 1;
             }

@@ -2,6 +2,7 @@
 //! pages, the break, the bounds that /proc shows. Nothing to do where the process descends from the program's own image.
 
 use crate::control::degrade;
+use crate::own_descriptors::Passing;
 use crate::regions::{self, Mapped, Regions};
 use crate::scratch;
 use crate::state::{object, Engine};
@@ -123,13 +124,8 @@ pub fn read_bounds(e: &mut Engine) -> usize {
 fn read_file(path: &core::ffi::CStr, buf: &mut [u8]) -> usize {
     // SAFETY: reads into the buffer.
     unsafe {
-        let fd = syscall!(nr::OPENAT, -100i64, path.as_ptr(), 0o2000000, 0);
-        if err::is(fd) {
-            return 0;
-        }
-        let n = syscall!(nr::READ, fd, buf.as_mut_ptr(), buf.len().min(1 << 20));
-        syscall!(nr::CLOSE, fd);
-        n.max(0) as usize
+        let Ok(file) = Passing::open(path.as_ptr().cast(), 0) else { return 0 };
+        syscall!(nr::READ, file.fd, buf.as_mut_ptr(), buf.len().min(1 << 20)).max(0) as usize
     }
 }
 

@@ -2,8 +2,9 @@
 //! the program's descriptors.
 
 use crate::descriptors::for_each_open;
+use crate::own_descriptors::Passing;
 use crate::regions::Mapped;
-use crate::sys::{err, nr, syscall};
+use crate::sys::{nr, syscall};
 use crate::text;
 use outlast_image::region::{region_flag, Region};
 
@@ -25,16 +26,7 @@ fn map_by_name(m: &Mapped<'_>, flags: u64, prot: u64) -> bool {
     let mut path = [0u8; PATH_MAX + 1];
     path[..m.path.len()].copy_from_slice(m.path);
     let mode = if flags == MAP_SHARED && m.region.prot & PROT_WRITE != 0 { 2 } else { 0 };
-    // SAFETY: opens a file by a path that ends with a NUL; the descriptor is closed again.
-    unsafe {
-        let fd = syscall!(nr::OPENAT, -100i64, path.as_ptr(), mode | 0o2000000, 0);
-        if err::is(fd) {
-            return false;
-        }
-        let mapped = map(fd, &m.region, flags, prot);
-        syscall!(nr::CLOSE, fd);
-        mapped
-    }
+    Passing::open(path.as_ptr(), mode).is_ok_and(|file| map(file.fd, &m.region, flags, prot))
 }
 
 /// A descriptor of the same file, by inode and by the name that it had.

@@ -9,7 +9,7 @@ use crate::control::{degrade, fail};
 use crate::regions::{self, Mapped, Regions};
 use crate::rewrite::CodeMemory;
 use crate::scratch;
-use crate::state::{object, Engine};
+use crate::state::{object, Engine, OwnFd};
 use crate::sys::{err, nr, syscall};
 use crate::tracker::Track;
 use crate::user;
@@ -161,7 +161,7 @@ fn map_lazily(e: &mut Engine, r: &Region) -> bool {
         return false;
     }
     place(*r, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    let fd = e.args.store_fd as i64;
+    let fd = e.own_fd(OwnFd::Store) as i64;
     e.store().chunk_runs(r.start, r.end, &mut |addr, offset, len| {
         let piece = Region { start: addr, end: addr + len, ..*r };
         place(piece, MAP_PRIVATE | MAP_NORESERVE, fd, offset);

@@ -10,13 +10,17 @@ mod reopen;
 mod rewind;
 
 use crate::access::Access;
-use crate::control::{control, event, fail, phase};
+use crate::calls::timers::SIGALRM;
+use crate::calls::{groups, window};
+use crate::control::{control, degrade, event, fail, phase};
 use crate::entry;
+use crate::held;
 use crate::mutant::without;
 use crate::native;
+use crate::queued;
 use crate::scratch;
 use crate::signals;
-use crate::state::{engine, journal, object, Engine};
+use crate::state::{engine, journal, object, Engine, OwnFd};
 use crate::store_room;
 use crate::sys::{err, futex_wake, now_ns, nr, syscall};
 use crate::thread::{self, Thread};
@@ -27,9 +31,12 @@ use outlast_image::control::state;
 use outlast_image::degradation::Degradation;
 use outlast_image::event::{event_kind, phase as at};
 use outlast_image::kernel::KernelState;
-use outlast_image::layout::{CONTEXT_PAGE, STORE_BASE, STORE_LEN};
+use outlast_image::layout::{CONTEXT_PAGE, ENGINE_FDS, STORE_BASE, STORE_LEN};
 use outlast_image::mutant::Mutant;
 use outlast_store::Store;
+
+const PR_SET_NAME: u64 = 15;
+const SI_KERNEL: u64 = 0x80;
 
 /// Which rung of the ladder.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -61,6 +68,7 @@ unsafe fn run(rung: Rung) -> ! {
     let (c, e) = (control(), engine());
     c.t_begin.store(begun, Release);
     e.load_args();
+    held::reset();
     let t = thread::install();
     t.pending.store(0, Release);
     t.native = 0;
@@ -69,7 +77,7 @@ unsafe fn run(rung: Rung) -> ! {
         // anchor that was renewed has inherited it.
         syscall!(nr::RSEQ, t.rseq[0], t.rseq[1], 1, t.rseq[2]);
     }
-    let access = Access::take(e.fds.own.1);
+    let access = Access::take(e.fds.own + ENGINE_FDS);
     if rung != Rung::InPlace {
         map_store(e);
     }
@@ -101,7 +109,7 @@ unsafe fn run(rung: Rung) -> ! {
     (e.drop_count, e.maps_dirty, e.kernel_dirty) = (0, !rewound, false);
     if !rewound {
         if let Err(why) = entry::begin(e, Content::Saved) {
-            crate::control::degrade(why);
+            degrade(why);
             fail!(0);
         }
         memory::arm(e);
@@ -113,16 +121,23 @@ unsafe fn run(rung: Rung) -> ! {
         crate::rewrite::recover(e);
     }
     if rung != Rung::InPlace {
-        restore_group(e);
+        groups::restore(e);
+        syscall!(nr::PRCTL, PR_SET_NAME, e.kernel.comm.as_ptr());
     }
     if err::is(native::dispatch_on()) {
         fail!(0);
     }
-    requeue_signals(e);
+    // What the pending call took is taken out of the queue first; one that may still wait must hear the signals.
+    let done_before = operation.was_found();
+    if !done_before {
+        requeue_signals(e);
+        close_extra(e, rewound);
+    }
     c.state.store(state::PROTECTED, Release);
     pending::finish(e, t, &context.pending, &mut operation, rung == Rung::Cold);
-    if !rewound || descriptors::has_extra(e) {
-        descriptors::close_extra(e);
+    if done_before {
+        requeue_signals(e);
+        close_extra(e, rewound);
     }
     descriptors::rearm(e);
     drop(access);
@@ -140,13 +155,21 @@ unsafe fn run(rung: Rung) -> ! {
     }
     c.restored.fetch_add(1, AcqRel);
     futex_wake(&c.restored);
+    held::begin(t);
     signals::set_kernel_mask(t.mask);
     crate::gate::leave()
 }
 
+/// Closes what the commit does not know.
+fn close_extra(e: &mut Engine, rewound: bool) {
+    if !rewound || descriptors::has_extra(e) {
+        descriptors::close_extra(e);
+    }
+}
+
 /// Maps the store, and working memory that is all zero.
 unsafe fn map_store(e: &mut Engine) {
-    let r = syscall!(nr::MMAP, STORE_BASE, STORE_LEN, 3, 0x01 | 0x10 | 0x4000, e.args.store_fd, 0);
+    let r = syscall!(nr::MMAP, STORE_BASE, STORE_LEN, 3, 0x01 | 0x10 | 0x4000, e.own_fd(OwnFd::Store), 0);
     if err::is(r) {
         fail!(r);
     }
@@ -191,6 +214,8 @@ unsafe fn load(e: &mut Engine, t: &mut Thread) -> ThreadContext {
         sanitize(t);
     }
     e.kernel = kernel;
+    let n = e.store().object(object::QUEUE, 0, scratch::object_buffer()).unwrap_or(0);
+    e.queue.load(&scratch::object_buffer()[..n.min(1 << 16)]);
     context
 }
 
@@ -229,19 +254,6 @@ unsafe fn restore_thread(e: &mut Engine, t: &mut Thread, c: &ThreadContext) {
     }
 }
 
-/// The anchor has a process group of its own; the program goes back to its group, and to the terminal's foreground if
-/// that is where its group was.
-unsafe fn restore_group(e: &mut Engine) {
-    let wanted = control().pgid.load(Acquire);
-    let group = if wanted > 0 { wanted as u32 } else { e.kernel.pgid };
-    let own = syscall!(nr::GETPID) as u32;
-    let group = if group == e.kernel.pid { own } else { group };
-    if !without(Mutant::ProcessGroup) {
-        syscall!(nr::SETPGID, 0, group);
-    }
-    syscall!(nr::PRCTL, 15, e.kernel.comm.as_ptr());
-}
-
 /// Where the old process id could not be had again, the program still sees the one it knows.
 unsafe fn number_processes(e: &Engine, context: &ThreadContext) {
     if syscall!(nr::GETPID) as u32 != e.kernel.pid || syscall!(nr::GETTID) as u32 != context.tid {
@@ -251,13 +263,10 @@ unsafe fn number_processes(e: &Engine, context: &ThreadContext) {
 
 /// Signals that were delivered after the commit are delivered again.
 unsafe fn requeue_signals(e: &mut Engine) {
-    let (pid, tid) = (syscall!(nr::GETPID), syscall!(nr::GETTID));
-    let sent_and_blocked = if without(Mutant::PendingSignals) { [0; 64] } else { e.kernel.self_pending };
-    for (sig, &times) in sent_and_blocked.iter().enumerate().skip(1) {
-        for _ in 0..times {
-            syscall!(nr::TGKILL, pid, tid, sig);
-        }
+    if !without(Mutant::PendingSignals) {
+        e.queue.send_again();
     }
+    window::compare(e);
     let known = crate::state::engine();
     e.store().journal_for_each(&mut |kind, bytes| {
         if kind == journal::SIGNAL && bytes.len() == 128 {
@@ -266,8 +275,30 @@ unsafe fn requeue_signals(e: &mut Engine) {
             // Fatal ones are not repeated: the rollback is the answer to them.
             let again = signals::is_own(known, &info) || signals::is_timer(&info);
             if (1..64).contains(&sig) && signals::FATAL & signals::bit(sig) == 0 && !again {
-                syscall!(nr::RT_TGSIGQUEUEINFO, pid, tid, sig, info.as_ptr());
+                queued::send(&info);
             }
         }
     });
+    send_missed(e);
+}
+
+/// Signals that were pending when the predecessor died, or came while there was no process. Faults are answered by the
+/// rollback, and what a timer or a broken pipe caused is caused again.
+fn send_missed(e: &Engine) {
+    const CAUSED_AGAIN: u64 = signals::FATAL | signals::bit(signals::SIGPIPE) | signals::bit(SIGALRM);
+    const DEADLY: u64 = signals::bit(signals::SIGKILL) | signals::bit(signals::SIGSTOP);
+    const STANDARD: u64 = 0x7fff_ffff;
+    let c = control();
+    let missed = c.missed.load(Acquire);
+    for sig in (1..64).filter(|&sig| missed & signals::bit(sig) != 0 && !e.queue.has(sig)) {
+        if STANDARD & !CAUSED_AGAIN & !DEADLY & signals::bit(sig) != 0 {
+            let mut info = [0; 16];
+            (info[0], info[1]) = (sig as u64, SI_KERNEL);
+            queued::send(&info);
+        } else if STANDARD & signals::bit(sig) == 0 {
+            // Nobody knows how many, and with which values.
+            degrade(Degradation::SignalLost);
+        }
+    }
+    c.missed.fetch_and(!missed, AcqRel);
 }

@@ -4,6 +4,7 @@ use crate::calls;
 use crate::dispatch::{interruptible, Call, Outcome};
 use crate::noted;
 use crate::operation::Operation;
+use crate::signals;
 use crate::state::Engine;
 use crate::sys::{err, nr};
 use crate::thread::Thread;
@@ -64,9 +65,26 @@ fn operate(e: &mut Engine, t: &mut Thread, call: &Call, kind: u32, operation: &m
 
 /// Issues the call again; it is idempotent, or nothing better is known.
 fn again(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
+    if matches!(call.nr, nr::DUP2 | nr::DUP3) && !calls::descriptors::make_way(e, call.args[1] as i32) {
+        return err::EBADF;
+    }
     if call.nr == nr::WRITE || call.nr == nr::WRITEV {
         calls::descriptors::note_offset(e, call.fd());
     }
+    if calls::inherited::is_one(call) {
+        return calls::inherited::change(e, t, call);
+    }
+    if calls::groups::sets(call) {
+        return calls::groups::make(e, call);
+    }
+    if calls::groups::puts_in_front(call) {
+        return calls::groups::put_in_front(e, t, call);
+    }
+    if call.nr == nr::CLOSE_RANGE {
+        return calls::descriptors::close_range_now(e, call);
+    }
+    // It may wait, and a signal must end that.
+    signals::set_kernel_mask(t.mask);
     let r = interruptible(t, call);
     match call.nr {
         nr::CLOSE => {

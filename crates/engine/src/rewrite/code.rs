@@ -5,40 +5,34 @@
 //! Where a kernel refuses such writes (`proc_mem.force_override`), nothing is rewritten.
 
 use crate::access::Access;
+use crate::own_descriptors::Passing;
 use crate::state::engine;
-use crate::sys::{err, nr, syscall};
+use crate::sys::{nr, syscall};
 use core::arch::asm;
+use outlast_image::layout::ENGINE_FDS;
 
-const O_RDWR_CLOEXEC: u64 = 0o2000002;
+const O_RDWR: u64 = 2;
 
 /// The process's memory, open for writing.
 pub struct CodeMemory {
-    fd: i64,
+    file: Passing,
 }
 
 impl CodeMemory {
     /// `None` where the kernel refuses.
     pub fn open() -> Option<CodeMemory> {
-        // SAFETY: only the arguments are read.
-        let _access = Access::take(unsafe { engine() }.fds.own.1);
-        // SAFETY: opens a file.
-        let fd = unsafe { syscall!(nr::OPENAT, -100i64, c"/proc/self/mem".as_ptr(), O_RDWR_CLOEXEC, 0) };
-        (!err::is(fd)).then_some(CodeMemory { fd })
+        // SAFETY: only looks where the engine's descriptors are.
+        let _access = Access::take(unsafe { engine() }.fds.own + ENGINE_FDS);
+        let file = Passing::open(c"/proc/self/mem".as_ptr().cast(), O_RDWR).ok()?;
+        Some(CodeMemory { file })
     }
 
     /// Writes `bytes` to `address`, which nobody executes meanwhile. False if the kernel refuses, or the memory is not private.
     pub fn write(&self, address: u64, bytes: &[u8]) -> bool {
         // SAFETY: the callers name stubs of their own, code that they may patch, or memory being restored.
-        let r = unsafe { syscall!(nr::PWRITE64, self.fd, bytes.as_ptr(), bytes.len(), address) };
+        let r = unsafe { syscall!(nr::PWRITE64, self.file.fd, bytes.as_ptr(), bytes.len(), address) };
         serialize();
         r == bytes.len() as i64
-    }
-}
-
-impl Drop for CodeMemory {
-    fn drop(&mut self) {
-        // SAFETY: the descriptor is this value's own.
-        unsafe { syscall!(nr::CLOSE, self.fd) };
     }
 }
 

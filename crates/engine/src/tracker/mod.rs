@@ -30,6 +30,8 @@ pub enum Content {
 pub trait Track {
     /// Begins in a fresh process; `fds` are two descriptor numbers it may use.
     fn attach(&mut self, fds: [i32; 2]) -> Result<(), i64>;
+    /// The two descriptors have these numbers now.
+    fn renumber(&mut self, fds: [i32; 2]);
     /// An area was mapped. What cannot be written or is not the program's own need not be tracked.
     fn cover(&mut self, area: &Area, content: Content);
     /// Cheap: false only if no page can have been written for the first time since the last `collect`.
@@ -127,6 +129,10 @@ impl Tracker {
 impl Track for Tracker {
     fn attach(&mut self, fds: [i32; 2]) -> Result<(), i64> {
         each!(self, t => t.attach(fds))
+    }
+
+    fn renumber(&mut self, fds: [i32; 2]) {
+        each!(self, t => t.renumber(fds))
     }
 
     fn cover(&mut self, area: &Area, content: Content) {

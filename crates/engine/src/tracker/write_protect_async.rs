@@ -184,6 +184,10 @@ impl Track for WriteProtectAsync {
         Ok(())
     }
 
+    fn renumber(&mut self, fds: [i32; 2]) {
+        [self.uffd, self.pagemap] = fds;
+    }
+
     fn cover(&mut self, area: &Area, _content: Content) {
         if area.is_tracked() {
             self.register(area.start, area.end);

@@ -311,6 +311,10 @@ impl Track for WriteProtectSignal {
         Ok(())
     }
 
+    fn renumber(&mut self, fds: [i32; 2]) {
+        state().pagemap = fds[1];
+    }
+
     fn cover(&mut self, area: &Area, content: Content) {
         self.uncover(area.start, area.end);
         let mut area = *area;

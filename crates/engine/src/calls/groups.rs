@@ -1,0 +1,160 @@
+//! Process group, session, and the terminal's foreground group.
+//!
+//! A group that nobody but the program is in dies with it. A restored process makes it anew, and takes the terminal's
+//! foreground again if it was there: the terminal still names the dead one. Where it could not have its old process id
+//! again, its group has another number, too, which the program never sees.
+
+use crate::commit::{commit, commit_at_gate};
+use crate::control::control;
+use crate::dispatch::{interruptible, native, visible, Call};
+use crate::mutant::without;
+use crate::own_descriptors::Passing;
+use crate::state::Engine;
+use crate::sys::{err, nr, syscall};
+use crate::thread::Thread;
+use crate::user;
+use core::sync::atomic::Ordering::Acquire;
+use outlast_image::context::pending_kind;
+use outlast_image::mutant::Mutant;
+
+pub const TIOCGPGRP: u64 = 0x540f;
+pub const TIOCSPGRP: u64 = 0x5410;
+const O_RDWR_NOCTTY: u64 = 0o2 | 0o400;
+const ESRCH: i64 = -3;
+
+fn own_number() -> u64 {
+    // SAFETY: getpid has no effect.
+    unsafe { syscall!(nr::GETPID) as u64 }
+}
+
+/// A process or group number of the program's as the kernel knows it.
+fn to_kernel(e: &Engine, number: u64) -> u64 {
+    if number as u32 == e.kernel.pid {
+        own_number()
+    } else {
+        number
+    }
+}
+
+/// And the other way round.
+fn to_program(e: &Engine, r: i64) -> i64 {
+    if r > 0 && r as u64 == own_number() {
+        e.kernel.pid as i64
+    } else {
+        r
+    }
+}
+
+/// getpgrp, getpgid and getsid, where the program's numbers are others than the kernel's.
+pub fn ask(e: &Engine, call: &Call) -> i64 {
+    let mut call = *call;
+    call.args[0] = to_kernel(e, call.args[0]);
+    to_program(e, native(&call))
+}
+
+/// Is it a call that sets a group or a session?
+pub fn sets(call: &Call) -> bool {
+    matches!(call.nr, nr::SETPGID | nr::SETSID)
+}
+
+/// setpgid and setsid.
+pub fn set(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
+    commit(e, call.pending(pending_kind::REDO));
+    t.regs.rax = make(e, call) as u64;
+    commit_at_gate(e);
+    t.regs.rax as i64
+}
+
+/// Makes the call, before or after a death: the restored process is in its committed group.
+pub fn make(e: &mut Engine, call: &Call) -> i64 {
+    let mut wanted = *call;
+    for i in 0..2 {
+        wanted.args[i] = to_kernel(e, call.args[i]);
+    }
+    let r = native(&wanted);
+    let of_itself = call.nr == nr::SETSID || call.args[0] == 0 || call.args[0] as u32 == e.kernel.pid;
+    if !err::is(r) && of_itself {
+        let own = e.kernel.pid;
+        if call.nr == nr::SETSID {
+            (e.kernel.sid, e.kernel.pgid) = (own, own);
+        } else {
+            e.kernel.pgid = if call.args[1] == 0 { own } else { call.args[1] as u32 };
+        }
+        e.kernel_dirty = true;
+    }
+    to_program(e, r)
+}
+
+/// ioctl: who is in the foreground?
+pub fn ask_foreground(e: &Engine, t: &mut Thread, call: &Call) -> i64 {
+    let r = interruptible(t, call);
+    if r == 0 {
+        if let Some(group) = user::read::<u32>(call.args[2]).filter(|&g| g as u64 == own_number()) {
+            if group != e.kernel.pid {
+                user::write(call.args[2], &e.kernel.pid);
+            }
+        }
+    }
+    r
+}
+
+/// ioctl: puts a group into the foreground.
+pub fn set_foreground(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
+    commit(e, call.pending(pending_kind::REDO));
+    put_in_front(e, t, call)
+}
+
+/// Is it the ioctl that puts a group into the foreground?
+pub fn puts_in_front(call: &Call) -> bool {
+    call.nr == nr::IOCTL && call.args[1] & 0xffff_ffff == TIOCSPGRP
+}
+
+/// Makes the call, before or after a death.
+pub fn put_in_front(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
+    let Some(group) = user::read::<u32>(call.args[2]) else { return err::EFAULT };
+    let real = to_kernel(e, group as u64) as u32;
+    let made = Call { args: [call.args[0], TIOCSPGRP, (&raw const real) as u64, 0, 0, 0], ..*call };
+    let r = interruptible(t, &made);
+    if r == 0 {
+        e.kernel.foreground = group;
+        e.kernel_dirty = true;
+    }
+    r
+}
+
+/// kill to a group of which only the number has changed.
+pub fn kill(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
+    let group = (call.args[0] as i32).unsigned_abs() as u64;
+    let mut real = *call;
+    real.args[0] = -(to_kernel(e, group) as i64) as u64;
+    visible(e, t, &real)
+}
+
+/// The anchor has a group of its own: a restored process goes back to the program's, and to the foreground if that is
+/// where it was.
+pub fn restore(e: &Engine) {
+    if without(Mutant::ProcessGroup) {
+        return;
+    }
+    let wanted = control().pgid.load(Acquire);
+    let tty = Passing::open(c"/dev/tty".as_ptr().cast(), O_RDWR_NOCTTY).ok();
+    let mut front = 0u32;
+    // SAFETY: asks for and sets the groups of this process and its terminal, with every signal blocked.
+    unsafe {
+        let vacant = tty.as_ref().is_some_and(|tty| {
+            syscall!(nr::IOCTL, tty.fd, TIOCGPGRP, &raw mut front) == 0
+                && syscall!(nr::KILL, -(front as i64), 0) == ESRCH
+        });
+        if e.kernel.sid == e.kernel.pid {
+            syscall!(nr::SETSID);
+        } else if e.kernel.pgid == e.kernel.pid {
+            syscall!(nr::SETPGID, 0, 0);
+        } else if err::is(syscall!(nr::SETPGID, 0, e.kernel.pgid)) && wanted > 0 {
+            syscall!(nr::SETPGID, 0, wanted);
+        }
+        if let Some(tty) = tty.filter(|_| vacant && e.kernel.foreground == e.kernel.pgid) {
+            let group = syscall!(nr::GETPGID, 0) as u32;
+            syscall!(nr::IOCTL, tty.fd, TIOCSPGRP, &raw const group);
+        }
+    }
+}
