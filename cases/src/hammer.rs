@@ -170,8 +170,9 @@ impl Hand {
         let signal = self.plan.signals[self.random.usize(..self.plan.signals.len())];
         let Some(page) = &self.page else { return };
         let control = page.control();
-        // Two deaths at once are another attack.
-        if self.plan.targets.contains(&Target::Anchor) && !spin_until(|| blow::has_anchor(control)) {
+        // Two deaths at once are another attack: who was hit before has come back, however long a busy machine takes.
+        let both_live = || blow::has_anchor(control) && blow::program(control).is_some();
+        if self.plan.targets.contains(&Target::Anchor) && !spin_until(both_live) {
             return;
         }
         let ends_supervisor = matches!(target, Target::Supervisor | Target::Everything);
