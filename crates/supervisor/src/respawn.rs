@@ -32,6 +32,8 @@ pub struct Recovering {
 const PID_TRIES: u32 = 20;
 /// How often, while the old process is dead and waits for whoever has to reap it: not us, if we took over.
 const REAP_TRIES: u32 = 2500;
+/// How often, while it is reaped and its number not yet free: on a busy machine the one comes well after the other.
+const GONE_TRIES: u32 = 250;
 /// Time between two of these tries.
 const PID_PAUSE: Duration = Duration::from_millis(1);
 /// How long an anchor that lives may take to answer before it counts as dead.
@@ -45,6 +47,16 @@ enum Answer {
     Refused(Errno),
     /// It is gone.
     None,
+}
+
+/// How often to ask for the process id of a process that was found dead.
+fn tries_for(pid: pid_t) -> u32 {
+    match (processes::is_dead(pid), processes::is_running(pid)) {
+        (true, _) => REAP_TRIES,
+        (false, false) => GONE_TRIES,
+        // Another process has it.
+        (false, true) => PID_TRIES,
+    }
 }
 
 impl Supervisor {
@@ -76,7 +88,7 @@ impl Supervisor {
         for attempt in 0..UNFINISHED_MAX {
             let anchor = self.generation.anchor(&self.kin)?;
             // Looked at before: afterwards it may have been reaped, and the next try would succeed.
-            let waits = attempt < PID_TRIES || attempt < REAP_TRIES && processes::is_dead(wanted);
+            let waits = attempt < PID_TRIES || attempt < tries_for(wanted);
             match self.ask_to_respawn(anchor, wanted) {
                 // A stranger that ended already cannot be watched any more.
                 Answer::Born(pid) if self.kin.adopt(pid).is_err() => (),
