@@ -85,7 +85,7 @@ impl Supervisor {
     /// A new process from the anchor, with the old process id if that can be had.
     fn respawn(&mut self) -> Option<pid_t> {
         let mut wanted = if self.may_choose_pid { self.meta.pid } else { 0 };
-        for attempt in 0..UNFINISHED_MAX {
+        for attempt in 0..REAP_TRIES + UNFINISHED_MAX {
             let anchor = self.generation.anchor(&self.kin)?;
             // Looked at before: afterwards it may have been reaped, and the next try would succeed.
             let waits = attempt < PID_TRIES || attempt < tries_for(wanted);
