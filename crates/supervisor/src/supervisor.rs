@@ -16,9 +16,9 @@ use crate::respawn::Recovering;
 use crate::signals::Signals;
 use crate::stores::StorePlace;
 use crate::verdict::{Situation, Tries, Verdict};
-use crate::{clock, privileges, reports, verdict};
+use crate::{clock, futex, privileges, reports, verdict};
 use libc::pid_t;
-use outlast_image::control::state;
+use outlast_image::control::{anchor_command, state};
 use rustix::event::{poll, PollFd, PollFlags};
 use rustix::time::Timespec;
 use std::sync::atomic::Ordering::{Acquire, Release};
@@ -246,6 +246,10 @@ impl Supervisor {
 
     /// Gives back what the program's protection took.
     pub(crate) fn clear_away(&mut self) {
+        // An anchor that is not our child and was never reported can only be told.
+        let command = &self.generation.control().anchor_command;
+        command.store(anchor_command::EXIT, Release);
+        futex::wake(command);
         self.dismiss_anchors();
         // A description that cannot be written any more leaves the old one, and the missing session tells the same.
         let _ = self.meta.write(&self.folder, &self.stores);
