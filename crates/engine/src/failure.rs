@@ -17,8 +17,16 @@ use outlast_image::mutant::Mutant;
 /// this lie between.
 const SAME_WITHIN: u64 = 64;
 
+/// Was the signal sent by another process? It is no failure of the program, and comes wherever the program happens to be:
+/// it counts as the one before only if nothing was committed in between.
+fn is_sent_by_another(info: &[u64; 16]) -> bool {
+    // SAFETY: asks for this process's own id.
+    let own = unsafe { syscall!(nr::GETPID) };
+    info[1] as u32 as i32 <= 0 && info[2] as u32 as i64 != own
+}
+
 /// May the program be rolled back once more? Counts the attempt.
-fn may_retry(sig: i32, rip: u64) -> bool {
+fn may_retry(sig: i32, rip: u64, info: &[u64; 16]) -> bool {
     let c = control();
     if c.state.load(Relaxed) != state::PROTECTED || without(Mutant::Rollback) {
         return false;
@@ -26,7 +34,7 @@ fn may_retry(sig: i32, rip: u64) -> bool {
     let seq = c.last_seq.load(Relaxed);
     let same = c.fault_signal.load(Relaxed) == sig as u32
         && c.fault_rip.load(Relaxed) == rip
-        && seq.wrapping_sub(c.fault_seq.load(Relaxed)) <= SAME_WITHIN;
+        && seq.wrapping_sub(c.fault_seq.load(Relaxed)) <= if is_sent_by_another(info) { 0 } else { SAME_WITHIN };
     let repeats = if same { c.fault_repeats.load(Relaxed) + 1 } else { 1 };
     c.fault_signal.store(sig as u32, Relaxed);
     c.fault_rip.store(rip, Relaxed);
@@ -59,7 +67,7 @@ pub unsafe fn fatal(sig: i32, info: &[u64; 16], uc: &mut Ucontext) {
         // A child that shares this memory: its end is not the program's.
         set_default(sig);
     } else {
-        if may_retry(sig, uc.regs.rip) {
+        if may_retry(sig, uc.regs.rip, info) {
             roll_back(sig, info[2]);
         }
         give_up(sig);
@@ -74,7 +82,7 @@ pub unsafe fn fatal(sig: i32, info: &[u64; 16], uc: &mut Ucontext) {
 
 /// The same at the gate, for a signal that had been deferred.
 pub unsafe fn fatal_at_gate(sig: i32, info: &[u64; 16], t: &mut Thread) {
-    if may_retry(sig, t.regs.rip) {
+    if may_retry(sig, t.regs.rip, info) {
         roll_back(sig, info[2]);
     }
     give_up(sig);
