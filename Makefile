@@ -16,7 +16,7 @@ test: build
 	$(CASES) --lib --test oracle
 	$(CASES) --test survive
 
-# At least ten thousand kills: every case under every tracker, ring mode and user. About an hour.
+# At least ten thousand kills: every case under every tracker, ring mode and user. Some hours.
 soak: build
 	OUTLAST_PROFILE=soak $(CASES) --test survive
 

@@ -2,8 +2,10 @@
 
 mod support;
 
+use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
 use support::{said, Home};
 
 /// A copy of `true`'s sibling that exits with 1.
@@ -15,16 +17,25 @@ fn copy_of_false(home: &Home, mode: u32) -> std::path::PathBuf {
 }
 
 fn runs_without(home: &Home, path: &std::path::Path, degradation: &str, status: i32, user: Option<u32>) {
-    let mut run = home.outlast(["run".as_ref(), "--name".as_ref(), "bare".as_ref(), "--".as_ref(), path.as_os_str()]);
-    let mut log = home.outlast(["log", "bare", "--json"]);
-    if let Some(user) = user {
-        run.uid(user).gid(user);
-        log.uid(user).gid(user);
-    }
+    let outlast = |args: &[&OsStr]| match user {
+        None => home.outlast(args),
+        Some(user) => {
+            // The one that was built may lie where others have no business. A copy that this process wrote itself might
+            // be open for writing in a child of another test.
+            let own = home.file("outlast");
+            let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_outlast")).arg(&own).status().unwrap();
+            assert!(copied.success());
+            let mut command = Command::new(own);
+            command.args(args).env("OUTLAST_STATE_DIR", home.state()).stdin(Stdio::null()).uid(user).gid(user);
+            command
+        }
+    };
+    let mut run = outlast(&["run".as_ref(), "--name".as_ref(), "bare".as_ref(), "--".as_ref(), path.as_os_str()]);
     let output = run.output().unwrap();
     assert_eq!(output.status.code(), Some(status), "{}", said(&output));
     let complaint = String::from_utf8_lossy(&output.stderr);
     assert_eq!(complaint.lines().count(), 1, "{complaint}");
+    let mut log = outlast(&["log".as_ref(), "bare".as_ref(), "--json".as_ref()]);
     let log = String::from_utf8(log.output().unwrap().stdout).unwrap();
     let suspended = log.lines().find(|line| line.contains("suspended")).unwrap_or_else(|| panic!("{log}"));
     assert!(suspended.contains(degradation), "{suspended}");
@@ -71,7 +82,7 @@ fn a_32_bit_program() {
     std::fs::write(&path, elf32_that_exits_with(42)).unwrap();
     std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
     // A kernel without 32-bit emulation refuses it, with and without outlast.
-    match std::process::Command::new(&path).status() {
+    match Command::new(&path).status() {
         Ok(status) => assert_eq!(status.code(), Some(42)),
         Err(_) => return runs_not_at_all(&home, &path),
     }
@@ -96,7 +107,7 @@ fn a_program_that_lies_where_the_engine_would() {
 /// Runs a program that was just written: a child that another test is about to start may still have it open for writing.
 fn run_once_written(path: &std::path::Path) -> std::process::ExitStatus {
     loop {
-        match std::process::Command::new(path).status() {
+        match Command::new(path).status() {
             Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => std::thread::yield_now(),
             status => return status.unwrap(),
         }
@@ -109,9 +120,9 @@ fn runs_within(limit: &str) -> Vec<(String, String)> {
     let outlast = env!("CARGO_BIN_EXE_outlast");
     let inner = "ls /proc/self/fd | tr '\\n' ' '; grep -c outlast-engine /proc/self/maps; exit 6";
     let run = |launcher: &str| {
-        let mut shell = std::process::Command::new("sh");
+        let mut shell = Command::new("sh");
         shell.args(["-c", &format!("ulimit {limit}; exec {launcher} sh -c \"{inner}\"")]);
-        let shell = shell.env("OUTLAST_STATE_DIR", home.state()).stdin(std::process::Stdio::null());
+        let shell = shell.env("OUTLAST_STATE_DIR", home.state()).stdin(Stdio::null());
         let output = shell.output().unwrap();
         assert_eq!(output.status.code(), Some(6), "{}", said(&output));
         output
@@ -182,7 +193,7 @@ fn elf32_that_exits_with(status: u8) -> Vec<u8> {
 fn a_program_that_somebody_traces_already() {
     let home = Home::new();
     // strace traces outlast and its children: nobody else can trace those.
-    let mut strace = std::process::Command::new("strace");
+    let mut strace = Command::new("strace");
     strace.args(["-f", "-qq", "-e", "trace=none", "-e", "signal=none", "--", env!("CARGO_BIN_EXE_outlast"), "run"]);
     strace.args(["--name", "bare", "--", "false"]).env("OUTLAST_STATE_DIR", home.state());
     let Ok(output) = strace.output() else {
