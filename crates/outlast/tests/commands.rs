@@ -84,6 +84,8 @@ fn words_that_others_rely_on_stay() {
     for field in fields {
         assert!(status.get(field).is_some(), "{field} is missing: {status}");
     }
+    // The engine is ready a moment before the log says so.
+    home.await_event("words", "injected", 1);
     kill_everything(&status);
     home.await_status("words", |status| status["state"] == "resumable");
     finish(child);
