@@ -181,17 +181,21 @@ impl Running {
     fn end(&mut self) {
         let control = self.session.as_ref().map(Session::control);
         let kin = control.map(|c| [&c.program_pid, &c.anchor_pid].map(|pid| pid.load(Acquire)));
-        let (_, _) = (self.child.kill(), self.child.wait());
-        for pid in kin.into_iter().flatten().filter(|pid| is_orphan_of_ours(*pid)).filter_map(Pid::from_raw) {
+        let supervisor = self.child.id();
+        // Stopped first: a supervisor that lives would bring back what is ended here, an anchor that lives a supervisor.
+        let stop = |pid| rustix::process::kill_process(pid, rustix::process::Signal::STOP);
+        let _ = Pid::from_raw(supervisor as i32).map(stop);
+        for pid in kin.into_iter().flatten().filter(|pid| is_child_of(*pid, supervisor)).filter_map(Pid::from_raw) {
             // Gone already is as good.
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
         }
+        let (_, _) = (self.child.kill(), self.child.wait());
     }
 }
 
-/// Whether the process has become our child because its own parent, whom we started, is gone: we are a subreaper.
-fn is_orphan_of_ours(pid: i32) -> bool {
+/// Whether the number is still that of a process which `parent` watches.
+fn is_child_of(pid: i32, parent: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let parent = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(1));
-    parent == Some(&*std::process::id().to_string())
+    let found = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(1));
+    found == Some(&*parent.to_string())
 }
