@@ -236,8 +236,6 @@ unsafe extern "C" fn on_signal(sig: i32, info: *mut [u64; 16], uc: *mut Ucontext
     let mut from_window = false;
     if in_engine(rip) && t.native == 0 {
         if synchronous {
-            control().probe[0].store(rip, Relaxed);
-            control().probe[1].store(info[2], Relaxed);
             engine_error(line!(), rip as i64);
         }
         if rip >= address!(exit_window) && rip < address!(exit_window_end) {

@@ -157,8 +157,6 @@ pub struct Control {
     /// Supervisor: signals, as a mask, that were pending when the program died, or came while it was dead. The engine sends
     /// them to the restored program and clears them.
     pub missed: AtomicU64,
-    /// Engine: 128 bits for tests and profiles.
-    pub probe: [AtomicU64; 32],
 }
 
 /// First word of a control page.

@@ -92,7 +92,7 @@ pub fn predecessor_result(e: &mut Engine, id: u64) -> Option<i64> {
         (Some(r), _) => (!note::is_nothing(r)).then_some(r),
         (None, how::SPLICED) => transfer::moved(),
         (None, how::COLLECTED) => terminal::collected(e),
-        (None, how::STAGED) => terminal::sent(e),
+        (None, how::STAGED) => transfer::sent(e),
         (None, how::COUNTED) => pipe::filled(),
         (None, how::MESSAGE) => socket::length(),
         (None, how::SIZED) => socket::sized(),

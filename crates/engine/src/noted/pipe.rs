@@ -54,13 +54,10 @@ pub fn write(e: &mut Engine, id: u64, entry: &Entry) -> i64 {
             return r;
         }
     }
-    note().begin(how::STAGED, fd);
-    let staged = transfer::stage(e, entry);
+    let staged = transfer::begin(e, id, entry);
     if staged <= 0 {
         return staged;
     }
-    note().staged.store(staged as u64, Relaxed);
-    note().arm(id);
     let mut moved = 0;
     while moved < staged {
         let r = match transfer::send(e, fd, (staged - moved) as u64) {

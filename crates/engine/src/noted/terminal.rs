@@ -5,7 +5,7 @@ use super::note::{how, note};
 use super::{plain, transfer};
 use crate::operation::{is_ready, POLLIN};
 use crate::ring::Entry;
-use crate::state::{Engine, OwnFd};
+use crate::state::Engine;
 use crate::sys::err;
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -43,13 +43,10 @@ pub fn collected(e: &mut Engine) -> Option<i64> {
 }
 
 pub fn write(e: &mut Engine, id: u64, entry: &Entry) -> i64 {
-    note().begin(how::STAGED, entry.fd);
-    let staged = transfer::stage(e, entry);
+    let staged = transfer::begin(e, id, entry);
     if staged <= 0 {
         return staged;
     }
-    note().staged.store(staged as u64, Relaxed);
-    note().arm(id);
     let mut moved = 0;
     while moved < staged {
         match transfer::send(e, entry.fd, (staged - moved) as u64) {
@@ -60,11 +57,4 @@ pub fn write(e: &mut Engine, id: u64, entry: &Entry) -> i64 {
     }
     transfer::sent_all(e);
     moved
-}
-
-/// How much of what was staged a dead predecessor sent; `None`: nothing, or the transfer pipe died with the anchor.
-pub fn sent(e: &Engine) -> Option<i64> {
-    let left = transfer::readable(e.own_fd(OwnFd::TransferRead))?;
-    let moved = note().staged.load(Relaxed).saturating_sub(left);
-    (moved > 0).then_some(moved.min(i32::MAX as u64) as i64)
 }

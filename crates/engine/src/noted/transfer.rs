@@ -4,7 +4,7 @@
 //! call: how many are left tells how many went. Pages are handed over, never lent: nobody can change them afterwards.
 //! Bytes on their way in arrive in it likewise.
 
-use super::note::note;
+use super::note::{how, note};
 use crate::calls::message::DATA_LEN;
 use crate::dispatch::{issue, Call};
 use crate::ring::{op, Entry};
@@ -93,10 +93,29 @@ pub fn stage(e: &mut Engine, entry: &Entry) -> i64 {
     r
 }
 
+/// The note of call `id`, and the bytes of its `entry` staged for it: how many. From here on what is left in the pipe tells
+/// how many were sent. 0 or an error: there is nothing to be sent.
+pub fn begin(e: &mut Engine, id: u64, entry: &Entry) -> i64 {
+    note().begin(how::STAGED, entry.fd);
+    let staged = stage(e, entry);
+    if staged > 0 {
+        note().staged.store(staged as u64, Relaxed);
+        note().arm(id);
+    }
+    staged
+}
+
 /// Moves up to `len` bytes on to `fd`. May wait if `fd` does; a signal ends the wait.
 pub fn send(e: &mut Engine, fd: i32, len: u64) -> i64 {
     let args = [e.own_fd(OwnFd::TransferRead) as u64, 0, fd as u64, 0, len, SPLICE_NONBLOCK];
     issue(&Call { nr: nr::SPLICE, args })
+}
+
+/// How much of what was staged a dead predecessor sent; `None`: nothing, or the transfer pipe died with the anchor.
+pub fn sent(e: &Engine) -> Option<i64> {
+    let left = readable(e.own_fd(OwnFd::TransferRead))?;
+    let moved = note().staged.load(Relaxed).saturating_sub(left);
+    (moved > 0).then_some(moved.min(i32::MAX as u64) as i64)
 }
 
 /// Everything that was staged has left.

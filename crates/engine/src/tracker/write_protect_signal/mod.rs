@@ -4,253 +4,33 @@
 //! `areas` knows what the program itself wanted, so that its own faults stay its own. Every isolated writable page costs
 //! the kernel two more mappings, of which it allows 65,530: arming joins them again, and the more pieces there are, the
 //! larger the next ones become. Writes of the kernel are not seen (they fail with EFAULT): see `kernel_writes`.
-//!
-//! The state lies in working memory and not in [`WriteProtectSignal`]: the handler changes it while the engine holds
-//! its own structures.
 
-use super::areas::{self, area_flag, Area, PROT_READ, PROT_WRITE};
+mod arming;
+mod opening;
+mod state;
+
+pub use opening::{on_write_fault, opened, watch_opening};
+
+use super::areas::{self, area_flag, Area, PROT_WRITE};
 use super::open_pages::{self, Which};
 use super::{pagemap, Content, Track};
 use crate::dispatch::{self, Call};
-use crate::scratch;
 use crate::state::engine;
 use crate::sys::{err, nr, syscall};
-use crate::user;
+use arming::{armed, around_pinned, mprotect, root};
+use opening::{adopt, is_there, most_mappings, open_run};
+use state::state;
 
 const PAGE: u64 = 4096;
 /// A fresh mapping of up to this many bytes stays writable until the next commit: it is about to be filled.
 const FRESH_OPEN: u64 = 1 << 20;
 /// One that only became writable: its pages may all be in the store, and what is open is saved.
 const CHANGED_OPEN: u64 = 64 << 10;
-/// Pages opened at once when the program writes one after the other: where the store has them already, and where not.
-const STRIDE_KNOWN: u64 = 16;
-const STRIDE_NEW: u64 = 512;
-/// Bytes by which a stack is extended when its lowest page is about to become writable.
-const STACK_STEP: u64 = 32 * PAGE;
-/// Gaps up to this length are searched for writable pages, so that two arms become one call.
-const JOIN_GAP: u64 = 64 << 20;
-/// Bytes of a huge page.
-const HUGE: u64 = 2 << 20;
 /// PROT_GROWSDOWN and PROT_GROWSUP.
 const PROT_GROWS: u64 = 0x0300_0000;
-/// So many steps of runs are of single pages; every further step doubles the pages of the next.
-const SINGLE_STEPS: u64 = 8;
-/// Runs noted as opened for one system call.
-pub const OPENED: usize = 8;
 
 /// See the module.
 pub struct WriteProtectSignal;
-
-#[repr(C)]
-struct State {
-    attached: bool,
-    collecting: bool,
-    /// The tables are full: pages may be written unnoticed.
-    lost: bool,
-    pagemap: i32,
-    /// Isolated runs opened since the last commit, and how many of them make a step.
-    runs: u64,
-    step: u64,
-    /// The last run opened, and the pages of the next one if it follows.
-    last: (u64, u64),
-    stride: u64,
-    /// What will be armed by one call: start, end, protection; then the area it lies in.
-    queue: (u64, u64, u32),
-    queue_area: (u64, u64),
-    /// Pages that are never armed.
-    pinned: [u64; 2],
-    opened: [(u64, u64); OPENED],
-    opened_count: usize,
-}
-
-const _: () = assert!(core::mem::size_of::<State>() <= 4096 - 64);
-
-fn state() -> &'static mut State {
-    // SAFETY: lies in the engine's working memory, zeroed when that was mapped, and all zero is valid; one thread, and
-    // no reference is kept over a write to the program's memory, where the handler may come in.
-    unsafe { &mut *((scratch::tracker().0 + 64) as *mut State) }
-}
-
-fn armed(prot: u32) -> u32 {
-    prot & !PROT_WRITE | PROT_READ
-}
-
-fn mprotect(start: u64, end: u64, prot: u32) -> bool {
-    // SAFETY: changes no content. What loses PROT_WRITE gets it back at the first fault.
-    unsafe { syscall!(nr::MPROTECT, start, end - start, prot) == 0 }
-}
-
-/// Can `page` be read? Where a stack is extended on demand, looking extends it.
-fn is_there(page: u64) -> bool {
-    user::read::<u8>(page).is_some()
-}
-
-/// Writes a byte of `start..end` as it is: the kernel then has an `anon_vma` for the mapping. Not in the middle of
-/// what may become a huge page, if there is a choice.
-fn root(start: u64, end: u64) {
-    let page = if end % HUGE == 0 && start % HUGE != 0 { start } else { end - PAGE };
-    if let Some(byte) = user::read::<u8>(page) {
-        user::write(page, &byte);
-    }
-}
-
-/// Did a write to `address` fault because its page was armed? Then it is noted, and writable now. The kernel said that
-/// something is mapped there which cannot be written.
-pub fn on_write_fault(address: u64) -> bool {
-    let page = address & !(PAGE - 1);
-    if !state().attached {
-        return false;
-    }
-    let Some(area) = areas::find(page).copied().or_else(|| adopt(page)) else { return false };
-    if !area.is_tracked() {
-        return false;
-    }
-    let (start, end) = reach(&area, page);
-    open_run(&area, start, end)
-}
-
-/// The area that the kernel has extended down to `page`, if it has.
-fn adopt(page: u64) -> Option<Area> {
-    let above = areas::all().get(areas::index(page)).filter(|a| a.is(area_flag::GROWSDOWN)).copied()?;
-    let vec = scratch::page_vector();
-    let mut at = page;
-    while at < above.start {
-        let len = (above.start - at).min(vec.len() as u64 * PAGE);
-        // SAFETY: mincore writes a byte for each page; it fails where one is not mapped.
-        if err::is(unsafe { syscall!(nr::MINCORE, at, len, vec.as_mut_ptr()) }) {
-            return None;
-        }
-        at += len;
-    }
-    let area = areas::find(above.start)?;
-    area.start = page;
-    Some(*area)
-}
-
-/// The run to be opened for a write to `page`: more where the program writes page after page.
-fn reach(area: &Area, page: u64) -> (u64, u64) {
-    let s = state();
-    let doubled = s.runs.saturating_sub(SINGLE_STEPS * s.step) / s.step.max(1);
-    let unit = 1 << doubled.min(24);
-    let follows = page == s.last.1;
-    let precedes = page + PAGE == s.last.0;
-    s.stride = if follows || precedes { s.stride * 2 } else { 1 };
-    // SAFETY: only looks into the store's index; a handler that interrupts the engine does so outside the store's code.
-    let known = unsafe { engine() }.store.as_ref().is_some_and(|store| store.contains(page));
-    s.stride = s.stride.min(if known { STRIDE_KNOWN } else { STRIDE_NEW }).max(unit);
-    let len = s.stride * PAGE;
-    let (start, end) = match (follows, precedes) {
-        (true, _) => (page, page.saturating_add(len)),
-        (_, true) => ((page + PAGE).saturating_sub(len), page + PAGE),
-        _ => (page & !(unit * PAGE - 1), (page & !(unit * PAGE - 1)).saturating_add(len)),
-    };
-    (start.max(area.start), end.min(area.end))
-}
-
-/// Makes `start..end` of `area` writable and notes it.
-fn open_run(area: &Area, mut start: u64, mut end: u64) -> bool {
-    if area.is(area_flag::GROWSDOWN) && start <= area.start {
-        deepen(area.start);
-    }
-    let whole = !mprotect(start, end, area.prot);
-    if whole {
-        // Too many mappings: all of it, which joins its pieces.
-        (start, end) = (area.start, area.end);
-        if !mprotect(start, end, area.prot) {
-            return false;
-        }
-    }
-    let was_clean = !whole && !open_pages::any(start, end, Which::Dirty);
-    let isolated = !open_pages::is_open(start.wrapping_sub(PAGE)) && !open_pages::is_open(end);
-    open_pages::note(start, end, true, true);
-    let s = state();
-    s.runs += isolated as u64;
-    s.last = (start, end);
-    if was_clean && s.opened_count < OPENED {
-        s.opened[s.opened_count] = (start, end);
-        s.opened_count += 1;
-    } else {
-        s.opened_count = OPENED + 1;
-    }
-    true
-}
-
-/// The lowest page of a stack must not be writable: the kernel would extend it downwards without a fault. So the stack
-/// is extended first, if it can be.
-fn deepen(lowest: u64) {
-    let below = |step| lowest.saturating_sub(step);
-    let found =
-        [STACK_STEP, PAGE].into_iter().find(|&s| areas::index(below(s)) == areas::index(lowest) && is_there(below(s)));
-    if let Some(step) = found {
-        adopt(below(step));
-    }
-}
-
-impl State {
-    /// Arms `start..end`, within an area, now or together with what comes next.
-    fn arm(&mut self, area: &Area, start: u64, end: u64) {
-        let (from, to, prot) = self.queue;
-        let near = from < to && self.queue_area == (area.start, area.end) && start >= to && start - to <= JOIN_GAP;
-        if self.collecting && near && prot == armed(area.prot) && !open_pages::any(to, start, Which::Open) {
-            self.queue.1 = end;
-        } else {
-            self.flush();
-            (self.queue, self.queue_area) = ((start, end, armed(area.prot)), (area.start, area.end));
-        }
-        open_pages::close(start, end, true);
-        if !self.collecting {
-            self.flush();
-        }
-    }
-
-    fn flush(&mut self) {
-        let (start, end, prot) = core::mem::take(&mut self.queue);
-        if start < end && !mprotect(start, end, prot) {
-            // Sealed, of huge pages, or in too many pieces: reported again at every commit.
-            open_pages::note(start, end, true, true);
-        }
-    }
-}
-
-/// Calls `f` with the parts of `start..end` that no pinned page lies in.
-fn around_pinned(start: u64, end: u64, mut f: impl FnMut(u64, u64)) {
-    let mut at = start;
-    while at < end {
-        let pinned = state().pinned.into_iter().filter(|&p| p != 0 && p >= at && p < end).min().unwrap_or(end);
-        if at < pinned {
-            f(at, pinned);
-        }
-        at = pinned + PAGE;
-    }
-}
-
-/// Kernels allow so many mappings.
-fn most_mappings() -> u64 {
-    let mut text = [0u8; 16];
-    // SAFETY: reads into the buffer.
-    let n = unsafe {
-        let fd = syscall!(nr::OPENAT, -100i64, c"/proc/sys/vm/max_map_count".as_ptr(), 0o2000000, 0);
-        if err::is(fd) {
-            return 65530;
-        }
-        let n = syscall!(nr::READ, fd, text.as_mut_ptr(), text.len());
-        syscall!(nr::CLOSE, fd);
-        n.max(0) as usize
-    };
-    let digits = text[..n].iter().take_while(|c| c.is_ascii_digit());
-    digits.fold(0, |v: u64, c| v.saturating_mul(10) + (c - b'0') as u64)
-}
-
-/// Begins to note what was opened.
-pub fn watch_opening() {
-    state().opened_count = 0;
-}
-
-/// The runs opened since, all of which were clean; `None` if there were others or too many.
-pub fn opened() -> Option<&'static [(u64, u64)]> {
-    let s = state();
-    s.opened.get(..s.opened_count)
-}
 
 impl WriteProtectSignal {
     /// Are pages being written unnoticed, because a table is full?
