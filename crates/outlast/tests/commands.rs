@@ -74,8 +74,8 @@ fn words_that_others_rely_on_stay() {
     assert_eq!(degradations[..promised.len()], promised);
 
     let home = Home::new();
-    let go = home.file("go");
-    let script = format!("until [ -e {} ]; do read x < /dev/null; done", go.display());
+    let door = home.door();
+    let script = door.wait();
     let child = home.start_script("words", &script);
     let status = home.await_protected("words");
     let mut fields = vec!["name", "pid", "pids", "anchor", "supervisor", "state", "store", "commits", "recoveries"];
@@ -91,7 +91,7 @@ fn words_that_others_rely_on_stay() {
     finish(child);
     let resumed = home.outlast(["resume", "words"]).spawn().unwrap();
     home.await_protected("words");
-    std::fs::write(&go, "").unwrap();
+    door.open();
     finish(resumed);
     assert_eq!(home.status("words")["state"], "exited");
     let log = home.log("words");

@@ -57,8 +57,8 @@ fn survives_kills_of_program_and_anchor_together() {
 #[test]
 fn the_program_goes_on_when_the_supervisor_is_killed_and_the_next_command_replaces_it() {
     let home = Home::new();
-    let go = home.file("go");
-    let script = format!("echo one; until [ -e {} ]; do read x < /dev/null; done; echo two; exit 4", go.display());
+    let door = home.door();
+    let script = format!("echo one; {}; echo two; exit 4", door.wait());
     let child = home.start_script("orphan", &script);
     let first = home.await_protected("orphan");
     kill(&first["supervisor"], libc::SIGKILL);
@@ -68,7 +68,7 @@ fn the_program_goes_on_when_the_supervisor_is_killed_and_the_next_command_replac
     assert_eq!(second["pid"], first["pid"]);
     kill(&second["pid"], libc::SIGKILL);
     home.await_event("orphan", "recovered", 1);
-    std::fs::write(&go, "").unwrap();
+    door.open();
     // Its first supervisor, our child, was killed; its output ends when the program, and its anchor, have ended.
     let output = finish(child);
     assert_eq!(
@@ -85,11 +85,8 @@ fn the_program_goes_on_when_the_supervisor_is_killed_and_the_next_command_replac
 #[test]
 fn another_supervisor_comes_by_itself() {
     let home = Home::new();
-    let go = home.file("go");
-    let script = format!(
-        "exec sh -c 'echo one; until [ -e {} ]; do read x < /dev/null; done; exec sh -c \"echo two; exit 4\"'",
-        go.display()
-    );
+    let door = home.door();
+    let script = format!("exec sh -c 'echo one; {}; exec sh -c \"echo two; exit 4\"'", door.wait());
     let child = home.start_script("orphan", &script);
     let first = home.await_status("orphan", |status| status["generation"] == 1 && status["protected"] == true);
     // No command is given from here on: any of them would start a supervisor, too.
@@ -99,7 +96,7 @@ fn another_supervisor_comes_by_itself() {
     until("another supervisor", || says("supervisor-restarted"));
     kill(&first["pid"], libc::SIGKILL);
     until("a recovery", || says("recovered"));
-    std::fs::write(&go, "").unwrap();
+    door.open();
     let output = finish(child);
     assert_eq!(&*output.stdout, b"one\ntwo\n", "{}", said(&output));
     until("the end", || says("exit"));
@@ -111,15 +108,15 @@ fn another_supervisor_comes_by_itself() {
 #[test]
 fn a_supervisor_and_its_program_may_die_together() {
     let home = Home::new();
-    let go = home.file("go");
-    let script = format!("echo one; until [ -e {} ]; do read x < /dev/null; done; echo two", go.display());
+    let door = home.door();
+    let script = format!("echo one; {}; echo two", door.wait());
     let child = home.start_script("both", &script);
     let first = home.await_protected("both");
     kill(&first["supervisor"], libc::SIGKILL);
     kill(&first["pid"], libc::SIGKILL);
     let log = home.state().join("both").join("log.jsonl");
     until("a recovery", || std::fs::read_to_string(&log).is_ok_and(|log| log.contains("recovered")));
-    std::fs::write(&go, "").unwrap();
+    door.open();
     let output = finish(child);
     assert_eq!(&*output.stdout, b"one\ntwo\n", "{}", said(&output));
 }
@@ -127,14 +124,14 @@ fn a_supervisor_and_its_program_may_die_together() {
 #[test]
 fn keeps_its_process_id_where_the_kernel_allows_it() {
     let home = Home::new();
-    let go = home.file("go");
-    let script = format!("echo $$; until [ -e {} ]; do read x < /dev/null; done; echo $$", go.display());
+    let door = home.door();
+    let script = format!("echo $$; {}; echo $$", door.wait());
     let child = home.start_script("same", &script);
     let status = home.await_protected("same");
     kill(&status["pid"], libc::SIGKILL);
     home.await_event("same", "recovered", 1);
     let again = home.await_protected("same");
-    std::fs::write(&go, "").unwrap();
+    door.open();
     let output = String::from_utf8(finish(child).stdout).unwrap();
     let lines: Vec<&str> = output.lines().collect();
     assert_eq!(lines[0], lines[1], "the program sees another id");

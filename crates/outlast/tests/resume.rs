@@ -7,11 +7,8 @@ use support::{finish, kill_everything, said, until, Home};
 
 /// Counts into a file, so that it needs no stream that dies with its reader.
 fn script(home: &Home) -> String {
-    let go = home.file("go");
-    format!(
-        "n=1; echo $n; until [ -e {} ]; do read x < /dev/null; done; n=$((n+1)); echo $n; exit $((n+9))",
-        go.display()
-    )
+    let door = home.door();
+    format!("n=1; echo $n; {}; n=$((n+1)); echo $n; exit $((n+9))", door.wait())
 }
 
 #[test]
@@ -24,7 +21,7 @@ fn resumes_after_everything_was_killed() {
     kill_everything(&home.await_protected("again"));
     finish(child);
     home.await_status("again", |status| status["state"] == "resumable");
-    std::fs::write(home.file("go"), "").unwrap();
+    home.door().open();
     let output = home.outlast(["resume", "again"]).output().unwrap();
     assert_eq!(output.status.code(), Some(11), "{}", said(&output));
     assert_eq!(std::fs::read_to_string(&out).unwrap(), "1\n2\n");
@@ -47,7 +44,7 @@ fn resumes_from_a_store_on_a_disk_when_the_state_folder_is_gone() {
     finish(child);
     home.await_status("db", |status| status["state"] == "resumable");
     std::fs::remove_dir_all(home.state()).unwrap();
-    std::fs::write(home.file("go"), "").unwrap();
+    home.door().open();
     let output = home.outlast(["resume", "db", "--store", store_arg]).output().unwrap();
     assert_eq!(output.status.code(), Some(11), "{}", said(&output));
     assert_eq!(std::fs::read_to_string(&out).unwrap(), "1\n2\n");

@@ -111,12 +111,6 @@ mod tests {
     use rustix::event::{poll, PollFd, PollFlags};
     use rustix::time::Timespec;
 
-    fn session() -> Arc<Session> {
-        let file = rustix::fs::memfd_create(c"session", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
-        rustix::fs::ftruncate(&file, outlast_image::layout::SESSION_LEN).unwrap();
-        Arc::new(Session::map(file).unwrap())
-    }
-
     /// Whether it rings within a time that is long for a ring and short for a test.
     fn rings(bell: &Bell, within: Duration) -> bool {
         let time = Timespec { tv_sec: within.as_secs() as i64, tv_nsec: within.subsec_nanos().into() };
@@ -125,7 +119,7 @@ mod tests {
 
     #[test]
     fn rings_for_a_change_and_not_without_one() {
-        let session = session();
+        let session = Arc::new(Session::empty());
         let bell = Bell::new(session.clone()).unwrap();
         assert!(!rings(&bell, Duration::from_millis(50)));
         session.control().events.store(1, Release);
@@ -137,7 +131,7 @@ mod tests {
 
     #[test]
     fn a_word_that_comes_back_to_what_the_thread_saw_rings_if_it_was_heard_otherwise() {
-        let session = session();
+        let session = Arc::new(Session::empty());
         let word = &session.control().exec_request;
         let bell = Bell::new(session.clone()).unwrap();
         for _ in 0..1000 {

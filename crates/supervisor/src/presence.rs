@@ -79,21 +79,15 @@ mod tests {
     use super::*;
     use std::sync::atomic::Ordering::Acquire;
 
-    fn session() -> Arc<Session> {
-        let file = rustix::fs::memfd_create(c"session", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
-        rustix::fs::ftruncate(&file, outlast_image::layout::SESSION_LEN).unwrap();
-        Arc::new(Session::map(file).unwrap())
-    }
-
     #[test]
     fn the_kernel_tells_every_session_of_a_supervisor_that_was_killed() {
-        let sessions = [session(), session(), session()];
+        let sessions = std::array::from_fn::<_, 3, _>(|_| Arc::new(Session::empty()));
         // SAFETY: the child takes no lock that another thread of this test could hold but the allocator's, which glibc
         // makes safe, and ends without unwinding.
         let pid = unsafe { libc::fork() };
         if pid == 0 {
             let _present = sessions.each_ref().map(|session| Presence::in_session(session.clone()));
-            drop(Presence::in_session(session()));
+            drop(Presence::in_session(Arc::new(Session::empty())));
             // SAFETY: plain system call; the process ends here.
             unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
         }

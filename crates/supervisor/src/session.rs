@@ -57,6 +57,14 @@ impl Session {
     }
 
     /// Writes what the engine reads when it starts.
+    /// One that no engine uses yet.
+    #[cfg(test)]
+    pub fn empty() -> Self {
+        let file = rustix::fs::memfd_create(c"session", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+        rustix::fs::ftruncate(&file, outlast_image::layout::SESSION_LEN).unwrap();
+        Self::map(file).unwrap()
+    }
+
     pub fn set_inject_args(&self, args: &InjectArgs) {
         // SAFETY: inside the mapping and aligned; no engine runs yet that could read it at the same time.
         unsafe { self.base.add(session::INJECT as usize).cast::<InjectArgs>().as_ptr().write_volatile(*args) }

@@ -10,6 +10,20 @@ use tempfile::TempDir;
 /// How long anything may take before a test fails: for a machine that is busy with other things.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Holds a program up until it is opened: a file for which the program looks.
+pub struct Door(PathBuf);
+
+impl Door {
+    pub fn open(&self) {
+        std::fs::write(&self.0, "").unwrap();
+    }
+
+    /// What a shell does before a closed door, without a child.
+    pub fn wait(&self) -> String {
+        format!("until [ -e {} ]; do read x < /dev/null; done", self.0.display())
+    }
+}
+
 /// A folder that is gone with the value; programs that are still in it are stopped.
 pub struct Home(TempDir);
 
@@ -29,6 +43,11 @@ impl Home {
     /// A file for the program to find.
     pub fn file(&self, name: &str) -> PathBuf {
         self.path().join(name)
+    }
+
+    /// A door that is closed.
+    pub fn door(&self) -> Door {
+        Door(self.file("door"))
     }
 
     /// `outlast` with these arguments.
