@@ -48,6 +48,17 @@ pub fn engine_error(line: u32, errno: i64) -> ! {
     c.error_line.store(line, Relaxed);
     c.error_number.store(errno as i32, Relaxed);
     event(event_kind::ENGINE_ERROR, 0, 0, line as u64, errno as u64);
+    die()
+}
+
+/// The store cannot be read, so that there is nothing to restore: the process ends, and the supervisor says why.
+#[cold]
+pub fn unreadable(why: u32) -> ! {
+    control().unreadable.store(why, Release);
+    die()
+}
+
+fn die() -> ! {
     loop {
         // SAFETY: the process ends here.
         unsafe {

@@ -51,6 +51,24 @@ pub mod credential_request {
     pub const CHANGED: u32 = 3;
 }
 
+/// Why a restore cannot read the store. Values of [`Control::unreadable`]; 0 while that is not so.
+pub mod unreadable {
+    /// It is no store.
+    pub const FOREIGN: u32 = 1;
+    /// A newer version wrote it.
+    pub const NEWER: u32 = 2;
+    /// It was made for another page size.
+    pub const PAGE_SIZE: u32 = 3;
+    /// Its checks fail, or it lacks what every commit has.
+    pub const DAMAGED: u32 = 4;
+    /// The file was cut off.
+    pub const TOO_SHORT: u32 = 5;
+    /// Its index does not fit into the engine's memory.
+    pub const INDEX: u32 = 6;
+    /// The medium refused a sync.
+    pub const SYNC: u32 = 7;
+}
+
 /// Whether a supervisor watches. Values of [`Control::supervisor`], as the kernel defines them for robust futexes; all else
 /// is the supervisor's thread id, with [`WAITERS`].
 ///
@@ -134,6 +152,8 @@ pub struct Control {
     /// Engine: line and error number of an error of its own.
     pub error_line: AtomicU32,
     pub error_number: AtomicI32,
+    /// Engine: one of [`unreadable`]. The supervisor clears it before it tries again.
+    pub unreadable: AtomicU32,
     /// Engine: argument of exit_group, once `state` is EXITING.
     pub exit_code: AtomicI32,
     /// One of [`credential_request`]. A futex.

@@ -31,18 +31,18 @@ impl Log {
         let path = folder.path().join(FILE);
         let file = File::open(&path).map_err(|_| Error::NoSuchProgram(self.name.clone()))?;
         let mut lines = BufReader::new(file);
-        let mut line = String::new();
+        let mut line = Vec::new();
         loop {
             // A line without its end is still being written.
-            match lines.read_line(&mut line) {
-                Ok(_) if line.ends_with('\n') => {
-                    self.print(&line)?;
+            match lines.read_until(b'\n', &mut line) {
+                Ok(_) if line.ends_with(b"\n") => {
+                    self.print(&String::from_utf8_lossy(&line))?;
                     line.clear();
                 }
                 Ok(_) if self.follow && is_going_on(&folder) => std::thread::sleep(PULSE),
                 Ok(0) => return Ok(0),
                 Ok(_) => (),
-                Err(e) => return Err(Error::Output(e)),
+                Err(e) => return Err(Error::Input(path, e)),
             }
         }
     }
@@ -51,7 +51,7 @@ impl Log {
         match serde_json::from_str::<Entry>(line) {
             Ok(_) if self.json => output::text(line),
             Ok(entry) => output::text(&sentence(&entry)),
-            // What another version wrote is shown as it is.
+            // What another version wrote, or damage left, is shown as it is.
             Err(_) => output::text(line),
         }
     }

@@ -21,6 +21,7 @@ fn resumes_after_everything_was_killed() {
     kill_everything(&home.await_protected("again"));
     finish(child);
     home.await_status("again", |status| status["state"] == "resumable");
+    assert_eq!(home.outlast(["stop", "again"]).output().unwrap().status.code(), Some(1));
     home.door().open();
     let output = home.outlast(["resume", "again"]).output().unwrap();
     assert_eq!(output.status.code(), Some(11), "{}", said(&output));

@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::meta::{self, Meta};
+use crate::orphans::is_alive;
 use crate::program_folder::ProgramFolder;
 use crate::{forward, futex, processes, status};
 use libc::pid_t;
@@ -40,6 +41,10 @@ pub fn commit(folder: &ProgramFolder) -> Result<(), Error> {
 /// Ends the program for good: by SIGTERM, and by SIGKILL if it has not ended after `patience`.
 pub fn stop(folder: &ProgramFolder, patience: Duration) -> Result<(), Error> {
     let session = folder.open_session().map_err(|_| Error::NotRunning(folder.name().into()))?;
+    if supervisor(folder).is_none() && !is_alive(&session) {
+        // Of one that is dead nothing can be stopped; who resumes it wants it to go on.
+        return Err(Error::NotRunning(folder.name().into()));
+    }
     let control = session.control();
     control.stopping.store(1, Release);
     let asked = Instant::now();

@@ -29,7 +29,10 @@ impl Supervisor {
                 self.recovering = Some(Recovering { kind: Kind::Resumed, rung: 3, cause, died, seq, phase, restored });
                 None
             }
-            Err(e) => Some(self.give_up(&format!("{cause}, and {e}"), End::Killed(libc::SIGKILL))),
+            Err(e) => {
+                self.kept = true;
+                Some(self.give_up(&format!("{cause}, and {e}"), End::Killed(libc::SIGKILL)))
+            }
         }
     }
 
@@ -94,4 +97,5 @@ fn forget_requests(control: &Control) {
         word.store(0, Release);
     }
     control.anchor_pid.store(0, Release);
+    control.unreadable.store(0, Release);
 }

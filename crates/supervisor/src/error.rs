@@ -38,12 +38,16 @@ pub enum Error {
     BadStoreFolder(PathBuf, &'static str),
     /// it could not be resumed from its store: {0}
     Unresumable(String),
+    /// {0}: the store {1}
+    Unreadable(PathBuf, &'static str),
     /// {0}: {1}
     File(PathBuf, Errno),
     /// cannot {0}: {1}
     Kernel(&'static str, Errno),
     /// the engine built into outlast cannot be used: {0}; build outlast again
     BadEngine(&'static str),
+    /// cannot read {0}: {1}
+    Input(PathBuf, std::io::Error),
     /// cannot write: {0}
     Output(std::io::Error),
     /// argument {0:?} contains a NUL byte

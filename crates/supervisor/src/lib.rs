@@ -52,6 +52,7 @@ pub mod stores;
 pub mod successor;
 pub mod supervisor;
 pub mod trace;
+pub mod unreadable;
 pub mod verdict;
 
 pub use error::Error;

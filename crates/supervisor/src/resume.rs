@@ -31,11 +31,13 @@ pub fn resume(name: &str, store: Option<&Path>) -> Result<End, Error> {
         .map_err(|e| Error::File(cwd, rustix::io::Errno::from_io_error(&e).unwrap_or(rustix::io::Errno::IO)))?;
     let mut supervisor = remains.supervise(session)?;
     supervisor.committed = true;
-    match supervisor.cold_resume("resume", clock::monotonic()) {
-        Some(end) => Ok(end),
+    let end = match supervisor.cold_resume("resume", clock::monotonic()) {
+        Some(end) => end,
         None => {
             supervisor.meta.write(&supervisor.folder, &supervisor.stores)?;
-            Ok(supervisor.watch())
+            supervisor.watch()
         }
-    }
+    };
+    // What could not be resumed has not ended.
+    Ok(if supervisor.kept { End::Exited(1) } else { end })
 }

@@ -3,6 +3,8 @@
 use crate::error::Error;
 use crate::private_folder::{private_folder, Fault};
 use crate::program_folder::ProgramFolder;
+use crate::unreadable;
+use outlast_image::control::unreadable as why;
 use outlast_image::layout::STORE_LEN;
 use rustix::fs::{fstat, ftruncate, openat, renameat, statat, unlinkat, AtFlags, FileType, Mode, OFlags, CWD};
 use rustix::io::Errno;
@@ -74,7 +76,7 @@ impl StorePlace {
         let ours = stat.st_uid == rustix::process::geteuid().as_raw() && stat.st_mode & 0o077 == 0;
         match FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && ours {
             true if stat.st_size as u64 == STORE_LEN => Ok(fd),
-            true => Err(self.failed(&file)(Errno::BADMSG)),
+            true => Err(Error::Unreadable(self.path.join(file), unreadable::words(why::TOO_SHORT))),
             false => Err(self.failed(&file)(Errno::PERM)),
         }
     }

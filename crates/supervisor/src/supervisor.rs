@@ -15,6 +15,7 @@ use crate::program_folder::{Lock, ProgramFolder};
 use crate::respawn::Recovering;
 use crate::signals::Signals;
 use crate::stores::StorePlace;
+use crate::unreadable;
 use crate::verdict::{Situation, Tries, Verdict};
 use crate::{clock, futex, privileges, reports, verdict};
 use libc::pid_t;
@@ -54,6 +55,8 @@ pub struct Supervisor {
     pub(crate) group_signals: GroupSignals,
     /// A respawn whose end the engine has not yet reported.
     pub(crate) recovering: Option<Recovering>,
+    /// Whether the program could not be brought back while its state may still be good: everything of it stays.
+    pub(crate) kept: bool,
 }
 
 /// What a supervisor is made of, whoever starts it and why.
@@ -91,6 +94,7 @@ impl Supervisor {
             tries: Tries::default(),
             group_signals: GroupSignals::default(),
             recovering: None,
+            kept: false,
             generation,
         })
     }
@@ -197,7 +201,13 @@ impl Supervisor {
             }
             Verdict::GiveUp(signal) => {
                 let cause = format!("{} again and again", names::signal(signal));
+                let resuming = self.recovering.as_ref().is_some_and(|r| r.kind == Kind::Resumed);
+                self.kept |= resuming;
                 Some(self.give_up(&cause, End::Killed(signal)))
+            }
+            Verdict::Unreadable(reason) => {
+                self.kept = true;
+                Some(self.give_up(&format!("the store {}", unreadable::words(reason)), end))
             }
             Verdict::Recover(signal) => self.recover(signal, died),
             // A fresh process would have our environment, which is not the one that the program was started with.
@@ -208,7 +218,9 @@ impl Supervisor {
 
     /// The top of the ladder: says so, and lets the end be the program's.
     pub(crate) fn give_up(&mut self, cause: &str, end: End) -> End {
-        self.generation.control().state.store(state::GIVEN_UP, Release);
+        if !self.kept {
+            self.generation.control().state.store(state::GIVEN_UP, Release);
+        }
         self.log.add(&Entry::new(Kind::GaveUp).cause(cause).rung(7).pid(self.pid));
         self.say_given_up(cause);
         end
@@ -231,6 +243,10 @@ impl Supervisor {
     /// The program is gone for good: its anchors go, its memory is given back, its log stays.
     pub(crate) fn finish(&mut self, end: End) -> End {
         self.drain_events();
+        if self.kept {
+            self.dismiss_anchors();
+            return end;
+        }
         let (cause, ended) = match end {
             End::Exited(status) => (format!("exit {status}"), Ended::Exited(status)),
             End::Killed(signal) => (names::signal(signal), Ended::Killed(signal)),

@@ -21,6 +21,8 @@ pub struct Situation {
     pub exit_code: i32,
     /// Restores done since the supervisor started to watch.
     pub restored: u32,
+    /// One of [`outlast_image::control::unreadable`], or 0.
+    pub unreadable: u32,
 }
 
 impl Situation {
@@ -32,6 +34,7 @@ impl Situation {
             stopping: control.stopping.load(Acquire) != 0,
             exit_code: control.exit_code.load(Acquire),
             restored: control.restored.load(Acquire),
+            unreadable: control.unreadable.load(Acquire),
         }
     }
 }
@@ -47,6 +50,8 @@ pub enum Verdict {
     StartAgain(i32),
     /// It died of this signal too often: let it be its end, and say so.
     GiveUp(i32),
+    /// Its store cannot be read, for this reason.
+    Unreadable(u32),
 }
 
 /// Deaths of the same kind in a row, to bound what is tried against them.
@@ -86,6 +91,9 @@ pub fn judge(end: End, now: &Situation, retries: u32, tries: &mut Tries) -> Verd
         state::EXITING => return Verdict::End(end),
         _ => (),
     }
+    if now.unreadable != 0 {
+        return Verdict::Unreadable(now.unreadable);
+    }
     if now.restored == tries.restored {
         tries.unfinished += 1;
     } else {
@@ -118,7 +126,15 @@ mod tests {
     const CRASHED: End = End::Killed(libc::SIGSEGV);
 
     fn protected() -> Situation {
-        Situation { state: state::PROTECTED, has_commit: true, seq: 7, stopping: false, exit_code: 0, restored: 0 }
+        Situation {
+            state: state::PROTECTED,
+            has_commit: true,
+            seq: 7,
+            stopping: false,
+            exit_code: 0,
+            restored: 0,
+            unreadable: 0,
+        }
     }
 
     fn once(end: End, now: Situation) -> Verdict {
@@ -161,6 +177,12 @@ mod tests {
         assert_eq!(once(KILLED, Situation { stopping: true, ..protected() }), Verdict::End(KILLED));
         assert_eq!(once(KILLED, Situation { state: state::SUSPENDED, ..protected() }), Verdict::End(KILLED));
         assert_eq!(once(CRASHED, Situation { state: state::GIVEN_UP, ..protected() }), Verdict::End(CRASHED));
+    }
+
+    #[test]
+    fn a_store_that_cannot_be_read_is_not_tried_again() {
+        assert_eq!(once(KILLED, Situation { unreadable: 4, ..protected() }), Verdict::Unreadable(4));
+        assert_eq!(once(KILLED, Situation { unreadable: 4, stopping: true, ..protected() }), Verdict::End(KILLED));
     }
 
     #[test]

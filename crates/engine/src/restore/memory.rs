@@ -5,7 +5,7 @@
 
 use super::image;
 use super::mapped_file::map_file;
-use crate::control::{degrade, fail};
+use crate::control::{self, degrade, fail};
 use crate::regions::{self, Mapped, Regions};
 use crate::rewrite::CodeMemory;
 use crate::scratch;
@@ -13,6 +13,7 @@ use crate::state::{object, Engine, OwnFd};
 use crate::sys::{err, nr, syscall};
 use crate::tracker::Track;
 use crate::user;
+use outlast_image::control::unreadable;
 use outlast_image::degradation::Degradation;
 use outlast_image::inject::option;
 use outlast_image::layout::{ENGINE_BASE, ENGINE_END, STORE_BASE, USER_END};
@@ -47,7 +48,7 @@ pub fn restore(e: &mut Engine) {
     e.lazy_count = 0;
     for m in Regions::new(object) {
         if !plausible(&m.region) {
-            fail!(err::EINVAL);
+            control::unreadable(unreadable::DAMAGED);
         }
         map(e, &m, stack);
     }

@@ -12,7 +12,7 @@ mod rewind;
 use crate::access::Access;
 use crate::calls::timers::SIGALRM;
 use crate::calls::{groups, window};
-use crate::control::{control, degrade, event, fail, phase};
+use crate::control::{self, control, degrade, event, fail, phase};
 use crate::entry;
 use crate::held;
 use crate::mutant::without;
@@ -27,13 +27,13 @@ use crate::thread::{self, Thread};
 use crate::tracker::{Content, Track};
 use core::sync::atomic::Ordering::*;
 use outlast_image::context::{ThreadContext, XSAVE_LEN, XSAVE_OFFSET};
-use outlast_image::control::state;
+use outlast_image::control::{state, unreadable};
 use outlast_image::degradation::Degradation;
 use outlast_image::event::{event_kind, phase as at};
 use outlast_image::kernel::KernelState;
 use outlast_image::layout::{CONTEXT_PAGE, ENGINE_FDS, STORE_BASE, STORE_LEN};
 use outlast_image::mutant::Mutant;
-use outlast_store::Store;
+use outlast_store::{OpenError, Store};
 
 const PR_SET_NAME: u64 = 15;
 const SI_KERNEL: u64 = 0x80;
@@ -185,10 +185,22 @@ unsafe fn open_store(e: &mut Engine) {
                 crate::control::degrade(Degradation::OlderState);
             }
         }
-        Err(_) => fail!(0),
+        Err(why) => control::unreadable(reason(why)),
     }
     if store_room::is_used_up() {
         fail!(err::ENOMEM);
+    }
+}
+
+fn reason(why: OpenError) -> u32 {
+    match why {
+        OpenError::Foreign => unreadable::FOREIGN,
+        OpenError::Newer { .. } => unreadable::NEWER,
+        OpenError::PageSize { .. } => unreadable::PAGE_SIZE,
+        OpenError::TooShort { .. } => unreadable::TOO_SHORT,
+        OpenError::Scratch { .. } => unreadable::INDEX,
+        OpenError::Sync(_) => unreadable::SYNC,
+        _ => unreadable::DAMAGED,
     }
 }
 
@@ -198,13 +210,13 @@ unsafe fn load(e: &mut Engine, t: &mut Thread) -> ThreadContext {
     let store = e.store();
     let n = store.object(object::KERNEL, 0, buf).unwrap_or(0);
     if n != core::mem::size_of::<KernelState>() {
-        fail!(n as i64);
+        control::unreadable(unreadable::DAMAGED);
     }
     let kernel: KernelState = bytemuck::pod_read_unaligned(&buf[..n]);
     // The next commit saves what differs from this.
     let page = &mut *scratch::context_shadow();
     if !store.read_page(CONTEXT_PAGE, page).unwrap_or(false) {
-        fail!(0);
+        control::unreadable(unreadable::DAMAGED);
     }
     let context: ThreadContext = bytemuck::pod_read_unaligned(&page[..core::mem::size_of::<ThreadContext>()]);
     let vector = (context.xsave_len as usize).min(XSAVE_LEN);

@@ -1,0 +1,16 @@
+//! A store that the engine cannot read: the program cannot be brought back, and everything of it is kept.
+
+use outlast_image::control::unreadable as why;
+
+/// What is wrong with the store, and what to do about it.
+pub fn words(reason: u32) -> &'static str {
+    match reason {
+        why::FOREIGN => "is not one of outlast's; bring back the right file",
+        why::NEWER => "was written by a newer outlast; resume it with that",
+        why::PAGE_SIZE => "was made for another page size; resume it on a machine like the one it was made on",
+        why::TOO_SHORT => "is not as long as it was made; bring back a complete copy",
+        why::INDEX => "lists more than outlast has memory for; resume it with the outlast that made it",
+        why::SYNC => "lies on a medium that refuses a sync; check the device, then resume again",
+        _ => "is damaged; bring back a copy, or remove the program with `outlast rm`",
+    }
+}
