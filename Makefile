@@ -1,7 +1,7 @@
 # make demo, make test, make bench: all a fresh Debian 12 with a Rust toolchain needs.
 CASES = cargo test --release -p outlast-cases
 
-.PHONY: build demo test bench soak mutants licences lint install-deps
+.PHONY: build demo test bench soak mutants fuzz licences lint install-deps
 
 build: install-deps
 	cargo build --release --workspace
@@ -24,6 +24,16 @@ soak: build
 mutants: build
 	cargo build --release -p outlast --features mutants --target-dir target/mutants
 	$(CASES) --test mutants
+
+# Feeds hostile bytes to everything that reads some, FUZZ_SECONDS for each target; what it finds lies in fuzz/artifacts.
+# Without a sanitizer, because the code under test is safe Rust, which a stable compiler instruments.
+FUZZ_SECONDS = 60
+FUZZ = cd fuzz && RUSTC_BOOTSTRAP=1 cargo fuzz run --sanitizer none
+fuzz: install-deps
+	command -v cargo-fuzz >/dev/null || cargo install --quiet --locked cargo-fuzz
+	$(FUZZ) store_open -- -max_total_time=$(FUZZ_SECONDS)
+	$(FUZZ) decode -- -max_len=15 -max_total_time=$(FUZZ_SECONDS)
+	$(FUZZ) plan -- -max_len=512 -dict=plan.dict -max_total_time=$(FUZZ_SECONDS)
 
 # Every number that SPECIFICATION.md promises; BENCH="--filter commit --json", for example, goes to the program.
 bench: build

@@ -1,7 +1,7 @@
 //! Opens a store with arbitrary changes, reads all of it, and uses it. The library's checksums are all 0 here (`cfg(fuzzing)`),
 //! so that changes get past them.
 //!
-//! `cargo +nightly fuzz run open` in this folder's parent.
+//! See `make fuzz`.
 //!
 //! An input is a list of patches: number of a block of 64 bytes that is not all zero, before the frames (2 bytes,
 //! little-endian), offset in it and length (1 byte each, 6 and 4 bits used), bytes.
