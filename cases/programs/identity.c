@@ -64,7 +64,8 @@ int main(int argc, char **argv)
     must(!chdir(".") && !sigprocmask(SIG_BLOCK, &usr2, NULL) && !sigaction(SIGUSR1, &action, NULL), "set up signals");
     signal(SIGPIPE, SIG_IGN);
     if (argc > 2) {
-        must(setpriority(PRIO_PROCESS, 0, 3) == 0, "setpriority");
+        // Nicer than before, which everybody may be.
+        must(setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + 3) == 0, "setpriority");
         must(!setrlimit(RLIMIT_NOFILE, &(struct rlimit){900, 900}), "setrlimit");
     }
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 10};
