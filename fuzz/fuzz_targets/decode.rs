@@ -2,7 +2,6 @@
 #![no_main]
 
 #[path = "../../crates/rewrite/tests/support/reference.rs"]
-#[allow(dead_code, reason = "the tests use all of it")]
 mod reference;
 
 use libfuzzer_sys::fuzz_target;

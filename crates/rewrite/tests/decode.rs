@@ -4,11 +4,10 @@
 mod reference;
 mod support;
 
-use iced_x86::{Code, Decoder, DecoderOptions, FlowControl};
+use iced_x86::{Code, Decoder, DecoderOptions};
 use outlast_rewrite::decode::{decode, Undecodable, MAX_LEN};
-use outlast_rewrite::instruction::Flow;
 use proptest::prelude::*;
-use reference::{compare, reference};
+use reference::compare;
 
 /// Every instruction that user code contains is decoded, with the right length, in libc, ld.so, libpython, busybox, Go …
 #[test]

@@ -4,7 +4,7 @@ use iced_x86::{Code, Decoder, DecoderOptions, FlowControl};
 use outlast_rewrite::decode::{decode, MAX_LEN};
 use outlast_rewrite::instruction::Flow;
 
-pub fn reference(bytes: &[u8]) -> iced_x86::Instruction {
+fn reference(bytes: &[u8]) -> iced_x86::Instruction {
     Decoder::with_ip(64, bytes, 0x1000, DecoderOptions::NONE).decode()
 }
 
