@@ -8,7 +8,7 @@ use crate::ring::Ring;
 use crate::tracker::{Track, Tracker};
 use outlast_image::inject::InjectArgs;
 use outlast_image::kernel::{KernelState, SignalAction, SIGNALS};
-use outlast_image::layout::{session, SESSION_BASE};
+use outlast_image::layout::{own_fd, session, SESSION_BASE};
 use outlast_image::mutant::Mutant;
 use outlast_store::{MappedRegion, Store};
 
@@ -224,19 +224,19 @@ impl Engine {
     }
 }
 
-/// The engine's own descriptors, as offsets from the first. The supervisor provides the first two.
+/// The engine's own descriptors, as offsets from the first. The supervisor provides the first of them.
 #[derive(Clone, Copy)]
 #[repr(i32)]
 pub enum OwnFd {
-    Session = 0,
-    Store = 1,
-    Ring = 2,
-    Userfault = 3,
-    Pagemap = 4,
-    TransferRead = 5,
-    TransferWrite = 6,
+    Session = own_fd::SESSION,
+    Store = own_fd::STORE,
+    Ring = own_fd::HANDED_OVER.len() as i32,
+    Userfault,
+    Pagemap,
+    TransferRead,
+    TransferWrite,
     /// Given up for a moment when the engine needs a number and there is no other.
-    Spare = 7,
+    Spare,
 }
 
 const _: () = assert!((OwnFd::Spare as i32) < outlast_image::layout::ENGINE_FDS);

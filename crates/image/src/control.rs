@@ -177,6 +177,12 @@ pub struct Control {
     /// Supervisor: signals, as a mask, that were pending when the program died, or came while it was dead. The engine sends
     /// them to the restored program and clears them.
     pub missed: AtomicU64,
+    /// Engine: one of [`crate::fault_list::fault_source`].
+    pub fault_source: AtomicU32,
+    pub reserved: u32,
+    /// Engine: commits that were checked, and those that could not be since something was written meanwhile.
+    pub checks: AtomicU64,
+    pub checks_put_off: AtomicU64,
 }
 
 /// First word of a control page.

@@ -25,8 +25,15 @@ pub mod option {
     pub const DURABLE: u64 = 16;
     /// Restores must not map the store lazily.
     pub const EAGER: u64 = 32;
-    /// `bpf_fd` is a map with the addresses of page faults.
+    /// There is a [`crate::fault_list::FaultList`] behind [`crate::layout::own_fd::FAULT_LIST`]. Set by the supervisor,
+    /// never by a person.
     pub const FAULT_LIST: u64 = 64;
+    /// Do without a fault list, even where the kernel allows one.
+    pub const NO_FAULT_LIST: u64 = 128;
+    /// Do without samples of the program's page faults, even where the kernel allows them.
+    pub const NO_FAULT_SAMPLES: u64 = 256;
+    /// After every commit, look at all of memory for what it missed; a finding ends protection. Slow: for tests.
+    pub const CHECK_COMMITS: u64 = 512;
 }
 
 /// Written by the supervisor into the session before the engine's first instruction.
@@ -35,12 +42,9 @@ pub mod option {
 pub struct InjectArgs {
     /// One of [`mode`].
     pub mode: u32,
-    /// Number of the session file's descriptor in the program: the first of the engine's own. The store file's is the
-    /// next. The engine writes it when it moves them, in one stroke.
+    /// Number of the session file's descriptor in the program: the first of the engine's own, of which
+    /// [`crate::layout::own_fd`] tells. The engine writes it when it moves them, in one stroke.
     pub session_fd: i32,
-    /// Number of the fault list's descriptor, or -1.
-    pub bpf_fd: i32,
-    pub reserved: i32,
     /// Bits of [`option`].
     pub options: u64,
     /// Bits of [`crate::mutant::Mutant`]; read by engines built with the feature `mutants` only.

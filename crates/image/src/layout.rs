@@ -67,6 +67,20 @@ pub mod session {
 /// Descriptors of the engine sit just below this number, or below the soft limit if that is lower.
 pub const ENGINE_FD_CEILING: i32 = 1024;
 /// How many descriptors the engine keeps for itself, one after the other.
-pub const ENGINE_FDS: i32 = 8;
+pub const ENGINE_FDS: i32 = 12;
 /// How many numbers above them it may use to hide what the program closed until the next commit.
-pub const HIDING_FDS: i32 = 56;
+pub const HIDING_FDS: i32 = 52;
+
+/// Those of the engine's descriptors that the supervisor provides, counted from the first.
+pub mod own_fd {
+    /// The session's file.
+    pub const SESSION: i32 = 0;
+    /// The store's file.
+    pub const STORE: i32 = 1;
+    /// The fault list, if there is one.
+    pub const FAULT_LIST: i32 = 2;
+    /// What keeps its BPF program attached.
+    pub const FAULT_LINKS: [i32; 2] = [3, 4];
+    /// All of them, in the order in which they are handed over.
+    pub const HANDED_OVER: [i32; 5] = [SESSION, STORE, FAULT_LIST, FAULT_LINKS[0], FAULT_LINKS[1]];
+}

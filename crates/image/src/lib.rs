@@ -9,6 +9,7 @@ pub mod control;
 pub mod degradation;
 pub mod descriptor;
 pub mod event;
+pub mod fault_list;
 pub mod inject;
 pub mod kernel;
 pub mod layout;

@@ -48,6 +48,12 @@ pub struct Run {
     /// Size of the log of commits before it is folded
     #[arg(long, hide = true, value_name = "BYTES", default_value_t = Options::default().ring_len)]
     ring: u64,
+    /// How the program's page faults are learnt of; each falls back to the next
+    #[arg(long, hide = true, value_enum, default_value = "list")]
+    faults: Faults,
+    /// Look at all of memory after every commit for what it missed
+    #[arg(long, hide = true)]
+    check_commits: bool,
     /// Switch one mechanism off
     #[cfg(feature = "mutants")]
     #[arg(long, hide = true, value_parser = hook)]
@@ -73,6 +79,16 @@ enum Tracker {
     Async,
     /// Write-protect and signal (any kernel)
     Mprotect,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Faults {
+    /// A BPF program lists them
+    List,
+    /// A perf event samples them
+    Samples,
+    /// The kernel counts them
+    Count,
 }
 
 impl Run {
@@ -101,6 +117,9 @@ impl Run {
         options.set(option::NO_REWRITE, self.no_rewrite);
         options.set(option::DURABLE, self.durable);
         options.set(option::EAGER, self.eager);
+        options.set(option::NO_FAULT_LIST, self.faults != Faults::List);
+        options.set(option::NO_FAULT_SAMPLES, self.faults == Faults::Count);
+        options.set(option::CHECK_COMMITS, self.check_commits);
         options
     }
 }

@@ -140,6 +140,12 @@ impl<'s, R: Region> Store<'s, R> {
         self.seq
     }
 
+    /// Bytes of the ring taken by records since the last fold.
+    #[inline]
+    pub fn ring_used(&self) -> u64 {
+        self.ring_used
+    }
+
     /// What the store was made from.
     pub fn params(&self) -> &Params {
         &self.superblock.params

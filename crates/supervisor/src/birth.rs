@@ -3,7 +3,6 @@
 use crate::channel::{self, Channel};
 use crate::credentials::Credentials;
 use crate::end::End;
-use crate::engine::Engine;
 use crate::error::Error;
 use crate::inject::{inject, Failure, Injection};
 use crate::launch::{self, Command, Refusal};
@@ -13,7 +12,7 @@ use libc::pid_t;
 use outlast_image::degradation::Degradation;
 use outlast_image::inject::mode;
 use rustix::io::Errno;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::AsRawFd;
 
 /// A process on its way to its exec stop. Meanwhile there is time to prepare what goes into it.
 pub struct Birth {
@@ -44,8 +43,8 @@ impl Birth {
     }
 
     /// Sends the descriptors that the process will receive.
-    pub fn send(&self, engine: &Engine, session: BorrowedFd<'_>, store: BorrowedFd<'_>) -> Result<(), Errno> {
-        channel::send(self.channel.ours(), [engine.file(), session, store])
+    pub fn send(&self, what: &Injection<'_>) -> Result<(), Errno> {
+        channel::send(self.channel.ours(), &what.descriptors())
     }
 
     /// Waits for the exec and injects.

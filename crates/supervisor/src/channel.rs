@@ -12,8 +12,8 @@ use std::io::IoSlice;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// How many descriptors are handed over: engine, session, store.
-pub const DESCRIPTORS: usize = 3;
+/// How many descriptors are handed over at most: engine, session, store, and three of a fault list.
+pub const DESCRIPTORS: usize = 6;
 
 /// A pair of sockets, one end of which the process has.
 pub struct Channel {
@@ -75,17 +75,17 @@ impl Listener {
 }
 
 /// Sends the descriptors; they wait in the socket until the process receives them.
-pub fn send(socket: BorrowedFd<'_>, descriptors: [BorrowedFd<'_>; DESCRIPTORS]) -> Result<(), Errno> {
+pub fn send(socket: BorrowedFd<'_>, descriptors: &[BorrowedFd<'_>]) -> Result<(), Errno> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
     let mut control = SendAncillaryBuffer::new(&mut space);
-    assert!(control.push(SendAncillaryMessage::ScmRights(&descriptors)), "the buffer has room for them");
+    assert!(control.push(SendAncillaryMessage::ScmRights(descriptors)), "the buffer has room for them");
     sendmsg(socket, &[IoSlice::new(b"o")], &mut control, SendFlags::NOSIGNAL).map(drop)
 }
 
-/// Adds a call that receives the descriptors; returns the addresses of the words that will hold their numbers.
-pub fn receive(batch: &mut Batch, socket: i32) -> [u64; DESCRIPTORS] {
+/// Adds a call that receives so many descriptors; returns the addresses of the words that will hold their numbers.
+pub fn receive(batch: &mut Batch, socket: i32, count: usize) -> Vec<u64> {
     let header = std::mem::size_of::<libc::cmsghdr>() as u64;
-    let control_len = header + 8 * (DESCRIPTORS as u64).div_ceil(2);
+    let control_len = header + 8 * (count as u64).div_ceil(2);
     let byte = batch.data(&[0; 8]);
     let vector = batch.data(bytemuck::bytes_of(&[byte, 1]));
     // All ones is no descriptor: that is what the words hold if nothing is received.
@@ -93,5 +93,5 @@ pub fn receive(batch: &mut Batch, socket: i32) -> [u64; DESCRIPTORS] {
     // struct msghdr: name, its length, vector, its length, control, its length, flags.
     let message = batch.data(bytemuck::bytes_of(&[0, 0, vector, 1, control, control_len, 0]));
     batch.call(libc::SYS_recvmsg, &[socket as u64, message, libc::MSG_CMSG_CLOEXEC as u64]);
-    std::array::from_fn(|i| control + header + 4 * i as u64)
+    (0..count as u64).map(|i| control + header + 4 * i).collect()
 }

@@ -68,6 +68,7 @@ impl Supervisor {
 
     /// A fresh process with the engine in it.
     fn begin_again(&mut self, mode: u32, credentials: Option<&Credentials>) -> Result<(), Error> {
+        self.provide_fault_list();
         for _ in 0..TRIES {
             let birth = Birth::begin(&self.command, self.signals.inherited(), credentials.cloned());
             let birth = birth.map_err(|e| Error::Kernel("start a process for the program", e))?;
@@ -75,7 +76,8 @@ impl Supervisor {
             self.hand_over(&birth)?;
             self.generation.note_birth(self.pid);
             let known = if mode == mode::RESUME { self.meta.pid } else { 0 };
-            let injection = self.generation.injection(&self.engine, &self.meta.options, mode, known);
+            let faults = self.faults.as_ref();
+            let injection = self.generation.injection(&self.engine, &self.meta.options, faults, mode, known);
             match birth.finish(&self.command, &injection)? {
                 Born::Protected if mode == mode::RESUME => return Ok(()),
                 Born::Protected => {

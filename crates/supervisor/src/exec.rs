@@ -135,12 +135,14 @@ impl Supervisor {
     /// The program has become another one and has not yet run.
     fn on_exec(&mut self) -> Option<End> {
         let began = clock::monotonic();
+        self.provide_fault_list();
         let number = self.meta.generation + 1;
         let born = match Generation::create(&self.folder, &self.stores, number) {
             Ok(new) => {
                 // Whoever takes over from us must find it, from the moment on that it runs.
                 new.note_birth(self.pid);
-                let injection = new.injection(&self.engine, &self.meta.options, mode::START, self.meta.pid);
+                let faults = self.faults.as_ref();
+                let injection = new.injection(&self.engine, &self.meta.options, faults, mode::START, self.meta.pid);
                 inject(self.pid, None, &injection).map(|()| new)
             }
             Err(e) => {
@@ -183,6 +185,7 @@ impl Supervisor {
     pub(crate) fn go_unprotected(&mut self, degradation: Degradation, what: &str) {
         self.handover = Handover::None;
         self.dismiss_anchors();
+        self.unfollow_faults();
         let control = self.generation.control();
         control.state.store(state::SUSPENDED, Release);
         self.generation.degrade(degradation);

@@ -3,6 +3,7 @@
 use crate::bell::Bell;
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::fault_list::FaultList;
 use crate::inject::Injection;
 use crate::kin::Kin;
 use crate::options::Options;
@@ -54,6 +55,7 @@ impl Generation {
         &'a self,
         engine: &'a Engine,
         options: &'a Options,
+        faults: Option<&'a FaultList>,
         mode: u32,
         known_pid: pid_t,
     ) -> Injection<'a> {
@@ -62,6 +64,7 @@ impl Generation {
             session: &self.session,
             store: self.store.as_fd(),
             options,
+            faults,
             mode,
             generation: self.number,
             known_pid: known_pid as u32,

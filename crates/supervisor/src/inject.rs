@@ -4,6 +4,7 @@ use crate::bootstrap::{FIFTH, FIRST};
 use crate::channel;
 use crate::connection;
 use crate::engine::Engine;
+use crate::fault_list::FaultList;
 use crate::options::Options;
 use crate::processes::{descriptor_limit, descriptors};
 use crate::remote::{Batch, Remote};
@@ -13,9 +14,9 @@ use displaydoc::Display;
 use libc::{pid_t, user_regs_struct};
 use outlast_image::context::Registers;
 use outlast_image::degradation::Degradation;
-use outlast_image::inject::{mode, InjectArgs};
+use outlast_image::inject::{mode, option, InjectArgs};
 use outlast_image::layout::{
-    ENGINE_FDS, ENGINE_FD_CEILING, HIDING_FDS, SESSION_BASE, SESSION_LEN, STORE_BASE, STORE_LEN,
+    own_fd, ENGINE_FDS, ENGINE_FD_CEILING, HIDING_FDS, SESSION_BASE, SESSION_LEN, STORE_BASE, STORE_LEN,
 };
 use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -27,11 +28,20 @@ pub struct Injection<'a> {
     pub session: &'a Session,
     pub store: BorrowedFd<'a>,
     pub options: &'a Options,
+    pub faults: Option<&'a FaultList>,
     /// One of [`outlast_image::inject::mode`].
     pub mode: u32,
     pub generation: u32,
     /// Process id the program shall know; 0: its real one.
     pub known_pid: u32,
+}
+
+impl<'a> Injection<'a> {
+    /// The descriptors that the process receives.
+    pub fn descriptors(&self) -> Vec<BorrowedFd<'a>> {
+        let faults = self.faults.map(FaultList::descriptors);
+        [self.engine.file(), self.session.file(), self.store].into_iter().chain(faults.into_iter().flatten()).collect()
+    }
 }
 
 /// Why the program is not protected.
@@ -91,10 +101,9 @@ fn place(remote: &mut Remote, pid: pid_t, inherited: Option<i32>, what: &Injecti
         Some(fd) => (None, vec![fd]),
         None => connection::make(remote, pid).map(|(ours, sockets)| (Some(ours), sockets))?,
     };
-    let sent = ours.map_or(Ok(()), |ours| {
-        channel::send(ours.as_fd(), [what.engine.file(), what.session.file(), what.store]).map_err(connection::refused)
-    });
-    let placed = sent.and_then(|()| receive_and_map(remote, sockets[0], free_numbers(pid)?, what.engine));
+    let sent =
+        ours.map_or(Ok(()), |ours| channel::send(ours.as_fd(), &what.descriptors()).map_err(connection::refused));
+    let placed = sent.and_then(|()| receive_and_map(remote, sockets[0], free_numbers(pid)?, what));
     if !matches!(placed, Err(Failure::Fault(_))) {
         remote.run_each(sockets.iter().map(|fd| (libc::SYS_close, vec![*fd as u64])).collect())?;
     }
@@ -102,15 +111,17 @@ fn place(remote: &mut Remote, pid: pid_t, inherited: Option<i32>, what: &Injecti
 }
 
 /// Receives the descriptors and maps what they are of.
-fn receive_and_map(remote: &mut Remote, socket: i32, session_fd: i32, engine: &Engine) -> Result<i32, Failure> {
+fn receive_and_map(remote: &mut Remote, socket: i32, session_fd: i32, what: &Injection<'_>) -> Result<i32, Failure> {
     let mut batch = remote.batch();
-    let received = channel::receive(&mut batch, socket);
-    let [engine_file, session, store] = received;
-    let store_fd = session_fd + 1;
+    let received = channel::receive(&mut batch, socket, what.descriptors().len());
+    let placed = own_fd::HANDED_OVER.map(|offset| session_fd - own_fd::SESSION + offset);
+    let placed = &placed[..received.len() - 1];
+    let store_fd = placed[own_fd::STORE as usize];
     let mut undo = Undo { mapped: Vec::new() };
-    batch.call(libc::SYS_dup3, &[session, session_fd as u64, libc::O_CLOEXEC as u64]).indirect = FIRST;
-    batch.call(libc::SYS_dup3, &[store, store_fd as u64, libc::O_CLOEXEC as u64]).indirect = FIRST;
-    map_engine(&mut batch, engine_file, engine, &mut undo);
+    for (word, number) in received[1..].iter().zip(placed) {
+        batch.call(libc::SYS_dup3, &[*word, *number as u64, libc::O_CLOEXEC as u64]).indirect = FIRST;
+    }
+    map_engine(&mut batch, received[0], what.engine, &mut undo);
     let read_write = (libc::PROT_READ | libc::PROT_WRITE) as u64;
     let shared = (libc::MAP_SHARED | libc::MAP_FIXED_NOREPLACE) as u64;
     let lazily = shared | libc::MAP_NORESERVE as u64;
@@ -118,14 +129,15 @@ fn receive_and_map(remote: &mut Remote, socket: i32, session_fd: i32, engine: &E
     undo.mapped.push((SESSION_BASE, SESSION_LEN, batch.calls().len()));
     batch.call(libc::SYS_mmap, &[STORE_BASE, STORE_LEN, read_write, lazily, store_fd as u64, 0]);
     undo.mapped.push((STORE_BASE, STORE_LEN, batch.calls().len()));
-    for word in received {
-        batch.call(libc::SYS_close, &[word]).indirect = FIRST;
+    for word in &received {
+        batch.call(libc::SYS_close, &[*word]).indirect = FIRST;
     }
     match remote.run(&mut batch)? {
         None => Ok(session_fd),
         Some(failed) => {
             let error = Errno::from_raw_os_error(-batch.calls()[failed].result as i32);
-            undo.run(remote, failed, received.map(|word| batch.word(word)).into_iter().chain([session_fd, store_fd]))?;
+            let received = received.into_iter().map(|word| batch.word(word));
+            undo.run(remote, failed, received.chain(placed.iter().copied()))?;
             Err(Failure::Refused(Degradation::AddressTaken, "map the engine", error))
         }
     }
@@ -177,9 +189,7 @@ fn args(what: &Injection<'_>, regs: &user_regs_struct, session_fd: i32) -> Injec
     InjectArgs {
         mode: what.mode,
         session_fd,
-        bpf_fd: -1,
-        reserved: 0,
-        options: what.options.bits,
+        options: what.options.bits & !option::FAULT_LIST | what.faults.map_or(0, |_| option::FAULT_LIST),
         mutants: what.options.mutants,
         regs: registers(regs),
         fs_base: regs.fs_base,

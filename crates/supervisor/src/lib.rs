@@ -19,6 +19,7 @@ pub mod end;
 pub mod engine;
 pub mod error;
 pub mod exec;
+pub mod fault_list;
 pub mod forward;
 pub mod futex;
 pub mod generation;

@@ -18,7 +18,6 @@ use outlast_image::control::state;
 use outlast_image::degradation::Degradation;
 use outlast_image::inject::mode;
 use std::ffi::OsString;
-use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Release;
 use std::time::{Duration, SystemTime};
@@ -106,6 +105,7 @@ impl Supervisor {
         began: u64,
     ) -> Result<Option<End>, Error> {
         self.log.add(&Entry::new(Kind::Start).cause(self.command.name()).pid(self.pid));
+        self.provide_fault_list();
         let mut birth = birth;
         for _ in 0..TRIES {
             let Some(process) = birth.take() else { break };
@@ -114,7 +114,8 @@ impl Supervisor {
                 self.discard();
                 return Err(e);
             }
-            let injection = self.generation.injection(&self.engine, &self.meta.options, mode::START, 0);
+            let faults = self.faults.as_ref();
+            let injection = self.generation.injection(&self.engine, &self.meta.options, faults, mode::START, 0);
             match process.finish(&self.command, &injection) {
                 Ok(Born::Protected) => {
                     let took = Duration::from_nanos(clock::monotonic() - began);
@@ -152,8 +153,9 @@ impl Supervisor {
 
     /// Sends what the process will receive at its exec stop.
     pub(crate) fn hand_over(&self, process: &Birth) -> Result<(), Error> {
-        let sent = process.send(&self.engine, self.generation.session.file(), self.generation.store.as_fd());
-        sent.map_err(|e| Error::Kernel("hand the store to the program", e))
+        self.follow_faults();
+        let what = self.generation.injection(&self.engine, &self.meta.options, self.faults.as_ref(), mode::START, 0);
+        process.send(&what).map_err(|e| Error::Kernel("hand the store to the program", e))
     }
 
     /// Starts the program as if outlast were not there, and says why.

@@ -8,6 +8,7 @@ use crate::state_folder::StateFolder;
 use crate::{clock, names, processes, reports};
 use libc::pid_t;
 use outlast_image::control::{state, Control};
+use outlast_image::fault_list::fault_source;
 use serde::Serialize;
 use std::sync::atomic::Ordering::Acquire;
 use std::time::Duration;
@@ -35,6 +36,8 @@ pub struct Status {
     /// Pages in the last commit.
     pub dirty_pages: u64,
     pub protected: bool,
+    /// How written pages are found: a name of [`fault_source::NAMES`].
+    pub fault_source: &'static str,
     /// Names of what cannot be preserved.
     pub degradations: Vec<&'static str>,
     /// How many times it became another program.
@@ -74,6 +77,7 @@ pub fn of(folder: &ProgramFolder) -> Result<Status, Error> {
         last_commit_age_us: None,
         dirty_pages: 0,
         protected: false,
+        fault_source: fault_source::NAMES[0],
         degradations: Vec::new(),
         generation: meta.generation,
         command: meta.argv.iter().map(|arg| arg.to_os_string().to_string_lossy().into_owned()).collect(),
@@ -100,6 +104,8 @@ fn live(status: &mut Status, session: &Session) {
     status.dirty_pages = control.dirty_pages.load(Acquire);
     status.degradations = reports::degradations(control.degradations.load(Acquire));
     status.last_commit_age_us = age_of_last_commit(control);
+    let source = control.fault_source.load(Acquire) as usize;
+    status.fault_source = fault_source::NAMES.get(source).copied().unwrap_or("unknown");
     status.protected = known == state::PROTECTED && status.pid.is_some();
     status.state = match status.pid.or(status.anchor).or(status.supervisor) {
         None => "resumable".into(),

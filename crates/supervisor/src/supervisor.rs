@@ -4,6 +4,7 @@ use crate::end::End;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::exec::Handover;
+use crate::fault_list::FaultList;
 use crate::forward::GroupSignals;
 use crate::generation::Generation;
 use crate::kin::{Change, Kin};
@@ -34,6 +35,8 @@ pub struct Supervisor {
     pub(crate) log: Log,
     pub(crate) command: Command,
     pub(crate) engine: Engine,
+    /// The list of its page faults, if the kernel keeps one.
+    pub(crate) faults: Option<FaultList>,
     pub(crate) signals: Signals,
     pub(crate) kin: Kin,
     pub(crate) generation: Generation,
@@ -77,6 +80,7 @@ impl Supervisor {
         Ok(Self {
             log: Log::open(&folder)?,
             engine: Engine::new()?,
+            faults: None,
             folder,
             _lock: lock,
             stores,
@@ -242,6 +246,7 @@ impl Supervisor {
 
     /// The program is gone for good: its anchors go, its memory is given back, its log stays.
     pub(crate) fn finish(&mut self, end: End) -> End {
+        self.unfollow_faults();
         self.drain_events();
         if self.kept {
             self.dismiss_anchors();
