@@ -2,6 +2,7 @@
 
 use crate::failure::{Failure, Outcome};
 use outlast_image::control::state;
+use outlast_image::fault_list::fault_source;
 use outlast_image::inject::option;
 use outlast_supervisor::reports;
 use outlast_supervisor::session::Session;
@@ -37,7 +38,7 @@ impl Conditions {
         let calls = control.gate_calls.load(Acquire).max(1) as f64;
         Ok(Self {
             commits,
-            fault_list: has(option::FAULT_LIST),
+            fault_list: control.fault_source.load(Acquire) == fault_source::LIST,
             ring: !has(option::NO_RING) && !degradations.contains(&"no-io-uring"),
             write_protect_signal: has(option::TRACKER_MPROTECT),
             rewritten: control.rewritten_sites.load(Acquire),

@@ -4,8 +4,9 @@ use crate::control::{control, phase};
 use crate::mutant::without;
 use crate::native;
 use crate::regions;
+use crate::saving::Saving;
 use crate::scratch;
-use crate::state::{engine, object, Engine};
+use crate::state::{object, Engine};
 use crate::store_room;
 use crate::sys::tsc;
 use crate::thread::{self, Thread};
@@ -14,7 +15,8 @@ use core::sync::atomic::Ordering::*;
 use outlast_image::context::{PendingCall, ThreadContext};
 use outlast_image::degradation::Degradation;
 use outlast_image::event::phase as at;
-use outlast_image::layout::{CONTEXT_PAGE, ENGINE_BASE, ENGINE_END, USER_END};
+use outlast_image::inject::option;
+use outlast_image::layout::CONTEXT_PAGE;
 use outlast_image::mutant::Mutant;
 
 /// Largest piece of the encoded regions in one object.
@@ -50,13 +52,12 @@ pub fn commit(e: &mut Engine, pending: PendingCall) -> u64 {
     }
     e.drop_count = 0;
     let tracker = &mut e.tracker;
-    let mut pages = e.hot.commit(store, |page| tracker.arm(page, page + 4096));
-    if tracker.may_have_changed() || e.maps_dirty {
-        pages += save_written(e);
-        if e.tracker.is_lost() {
-            native::suspend(Degradation::NoTracker);
-            return 0;
-        }
+    let hot = e.hot.commit(store, |page| tracker.arm(page, page + 4096));
+    let searched = tracker.may_have_changed();
+    let saved = if searched { save_written(e) } else { 0 };
+    if e.tracker.is_lost() {
+        native::suspend(Degradation::NoTracker);
+        return 0;
     }
     crate::describe::changed(e);
     let Some(store) = &mut e.store else { return 0 };
@@ -101,7 +102,7 @@ pub fn commit(e: &mut Engine, pending: PendingCall) -> u64 {
     c.commits.store(c.commits.load(Relaxed) + 1, Relaxed);
     c.last_seq.store(seq, Relaxed);
     c.last_commit_tsc.store(tsc(), Relaxed);
-    c.dirty_pages.store(pages as u64, Relaxed);
+    c.dirty_pages.store((hot + saved) as u64, Relaxed);
     e.fds.close_delayed();
     if fold {
         phase(at::FOLD);
@@ -110,6 +111,14 @@ pub fn commit(e: &mut Engine, pending: PendingCall) -> u64 {
             store_room::suspend();
             return 0;
         }
+    }
+    if searched || fold || e.store().ring_used() > e.ring_touched {
+        e.ring_touched = e.ring_touched.max(e.store().ring_used());
+        e.tracker.commit_done(t.rseq[0]);
+    }
+    if e.args.options & option::CHECK_COMMITS != 0 && !crate::check::nothing_was_missed(e) {
+        crate::native::suspend(Degradation::EngineError);
+        return 0;
     }
     phase(at::COMMITTED);
     seq
@@ -134,78 +143,9 @@ fn context_of(t: &Thread, pending: PendingCall) -> ThreadContext {
 /// Saves every page written since it was armed and arms it again, unless it becomes hot. Returns how many.
 fn save_written(e: &mut Engine) -> usize {
     control().scans.fetch_add(1, Relaxed);
-    let mut pages = 0;
-    for (low, high) in [(0x1000, ENGINE_BASE), (ENGINE_END, USER_END)] {
-        // SAFETY: the closure needs the store and the hot set while the tracker walks; it touches no tracker state but
-        // `private` and `arm`, which use the other half of the page vector and no state of the walk.
-        let (inner, tracker) = unsafe { (engine(), &mut e.tracker) };
-        tracker.collect(low, high, &mut |start, end| pages += save_range(inner, start, end));
-    }
-    pages
-}
-
-/// Saves the written pages `start..end`.
-fn save_range(e: &mut Engine, start: u64, end: u64) -> usize {
-    let mut pages = 0;
-    let mut at = start;
-    while at < end {
-        if e.hot.contains(at) {
-            at += 4096;
-            continue;
-        }
-        let known = e.store().contains(at);
-        let mut stop = at + 4096;
-        while stop < end && !e.hot.contains(stop) && e.store().contains(stop) == known {
-            stop += 4096;
-        }
-        if known && without(Mutant::DirtyPage) {
-            e.tracker.arm(at, stop);
-        } else if known {
-            pages += save_known(e, at, stop);
-        } else {
-            e.maps_dirty |= !regions::are_known(at, stop);
-            // Never stored: most of it may be untouched file pages or zeroes, which need no room.
-            // SAFETY: as `save_written`.
-            let inner = unsafe { engine() };
-            e.tracker.private(at, stop, &mut |a, b| {
-                let mut p = a;
-                while p < b {
-                    save_page(inner, p);
-                    pages += 1;
-                    p += 4096;
-                }
-            });
-            e.tracker.arm(at, stop);
-        }
-        at = stop;
-    }
-    pages
-}
-
-/// Saves pages the store already has: candidates for the hot set. Pages that stay cold are armed run by run.
-fn save_known(e: &mut Engine, start: u64, end: u64) -> usize {
-    let seq = e.store().seq() + 1;
-    let (mut from, mut at) = (start, start);
-    while at < end {
-        save_page(e, at);
-        if e.hot.dirtied(at, seq) {
-            if at > from {
-                e.tracker.arm(from, at);
-            }
-            from = at + 4096;
-        }
-        at += 4096;
-    }
-    if end > from {
-        e.tracker.arm(from, end);
-    }
-    ((end - start) >> 12) as usize
-}
-
-#[inline]
-fn save_page(e: &mut Engine, address: u64) {
-    // SAFETY: the tracker reported the page as present in a region of the program; the program is parked. A
-    // region that loses its read permission was committed right before.
-    let page = unsafe { &*(address as *const [u8; 4096]) };
-    e.store().page(address, page);
+    let Some(store) = &mut e.store else { return 0 };
+    let mut saving = Saving { store, hot: &mut e.hot, count: 0, has_grown: false };
+    e.tracker.changed(&mut saving);
+    e.maps_dirty |= saving.has_grown;
+    saving.count
 }

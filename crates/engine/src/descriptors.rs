@@ -36,6 +36,26 @@ const TOUCHED: usize = 128;
 /// How many closes can be delayed until the next commit.
 pub const DELAYED: usize = 48;
 
+/// Beside the kind in the cache: what is written there may end up in the program's own memory.
+const IS_MEMORY: u8 = 0x80;
+
+/// Is it the memory file of a process? Its name and size are empty in `fstat`, so it is asked for its name.
+fn is_memory(fd: i32) -> bool {
+    let (mut fs, mut name) = ([0u64; 15], [0u8; 64]);
+    let mut link = [0u8; 32];
+    crate::text::join(&mut link, &[b"/proc/self/fd/"], Some(fd as u64));
+    // SAFETY: fstatfs writes 120 bytes, readlinkat at most as many as there is room for.
+    unsafe {
+        if syscall!(nr::FSTATFS, fd, fs.as_mut_ptr()) != 0 || fs[0] != PROC_SUPER_MAGIC {
+            return false;
+        }
+        let n = syscall!(nr::READLINKAT, -100i64, link.as_ptr(), name.as_mut_ptr(), name.len());
+        name[..n.max(0) as usize].ends_with(b"/mem")
+    }
+}
+
+const PROC_SUPER_MAGIC: u64 = 0x9fa0;
+
 /// Kind by `st_mode`; terminals are told from other character devices by TCGETS.
 pub fn classify(fd: i32) -> u32 {
     let mut st = [0u64; 18];
@@ -147,15 +167,22 @@ impl Descriptors {
     #[inline]
     pub fn kind(&mut self, fd: i32) -> u32 {
         match self.kinds.get(fd as usize) {
-            Some(&k) if k != 0 => k as u32,
+            Some(&k) if k != 0 => (k & !IS_MEMORY) as u32,
             _ => {
                 let k = classify(fd);
                 if fd >= 0 && (fd as usize) < CACHED {
-                    self.kinds[fd as usize] = k as u8;
+                    let memory = if k == kind::REGULAR && is_memory(fd) { IS_MEMORY } else { 0 };
+                    self.kinds[fd as usize] = k as u8 | memory;
                 }
                 k
             }
         }
+    }
+
+    /// May a write there change the program's own memory?
+    pub fn is_memory(&mut self, fd: i32) -> bool {
+        self.kind(fd);
+        self.kinds.get(fd as usize).is_none_or(|k| k & IS_MEMORY != 0)
     }
 
     /// Must the offset of `fd` be noted in the journal of commit `seq`? True once for each commit.

@@ -38,11 +38,10 @@ pub fn answer_ids() {
     }
 }
 
-/// From now on calls for which the kernel writes to memory do not go straight through the gate.
-pub fn slow_down_writers() {
+/// From now on calls that the tracker must see do not go straight through the gate.
+pub fn slow_down_tracked(e: &Engine) {
     for (n, class) in CLASS.iter().enumerate() {
-        let writes = outlast_calls::row(n as u64).is_some_and(|r| !r.outs().is_empty());
-        if writes && class.load(Relaxed) == Class::Pure as u8 {
+        if class.load(Relaxed) == Class::Pure as u8 && e.tracker.must_see(n as u64) {
             class.store(Class::Thread as u8, Relaxed);
         }
     }
@@ -51,13 +50,12 @@ pub fn slow_down_writers() {
 /// From now on, or no more, calls that may wait do not go straight through the gate.
 pub fn slow_down_waits(on: bool) {
     // SAFETY: only looks which tracker there is.
-    let writers = unsafe { engine() }.tracker.guards_kernel_writes();
+    let tracker = unsafe { &engine().tracker };
     for (n, class) in CLASS.iter().enumerate() {
-        let Some(row) = outlast_calls::row(n as u64).filter(|row| row.waits && row.class == Class::Pure) else {
-            continue;
-        };
-        let slow = on || writers && !row.outs().is_empty();
-        class.store(if slow { Class::Thread } else { Class::Pure } as u8, Relaxed);
+        if outlast_calls::row(n as u64).is_some_and(|row| row.waits && row.class == Class::Pure) {
+            let slow = on || tracker.must_see(n as u64);
+            class.store(if slow { Class::Thread } else { Class::Pure } as u8, Relaxed);
+        }
     }
 }
 
@@ -105,6 +103,7 @@ pub unsafe extern "C" fn dispatch(t: &mut Thread) {
     if let Outcome::Return(result) = serve(e, t, call) {
         t.regs.rax = result as u64;
     }
+    crate::pinned::call_ended();
     if t.native == 0 {
         // A child shares the control page and must leave it alone.
         phase(at::PROGRAM);

@@ -1,6 +1,7 @@
 //! The engine's first instruction in a fresh process image, and commit 0 before the program's.
 
 use crate::control::{control, degrade};
+use crate::dispatch;
 use crate::frame;
 use crate::native;
 use crate::own_descriptors;
@@ -12,7 +13,7 @@ use crate::state::{engine, object, Engine, OwnFd};
 use crate::sys::{err, nr, syscall};
 use crate::thread;
 use crate::tracker::areas::Area;
-use crate::tracker::{Content, Track};
+use crate::tracker::{Allowed, Content, Track};
 use core::arch::global_asm;
 use core::sync::atomic::Ordering::*;
 use outlast_image::control::state;
@@ -151,6 +152,9 @@ pub fn begin(e: &mut Engine, content: Content) -> Result<(), Degradation> {
     }
     let by_signal = e.args.options & option::TRACKER_MPROTECT != 0;
     e.tracker.choose(fds, by_signal).map_err(|_| Degradation::NoTracker)?;
+    e.ring_touched = 0;
+    crate::pinned::forget();
+    watch_faults(e);
     let text = regions::read_maps();
     let tracker = &mut e.tracker;
     regions::for_each(text, (e.kernel.start_brk, e.kernel.brk), |m| tracker.cover(&Area::of(&m.region), content));
@@ -170,4 +174,15 @@ fn set_up_ring(e: &mut Engine) {
             degrade(Degradation::NoRing);
         }
     }
+}
+
+/// Has the tracker use what tells of page faults, as far as the options and the kernel allow.
+fn watch_faults(e: &mut Engine) {
+    let options = e.args.options;
+    let allowed = Allowed {
+        list: (options & option::FAULT_LIST != 0).then_some(e.own_fd(OwnFd::FaultList)),
+        samples: (options & option::NO_FAULT_SAMPLES == 0).then_some(e.own_fd(OwnFd::FaultSamples)),
+    };
+    e.tracker.watch_faults(&allowed, options & option::CHECK_COMMITS == 0);
+    dispatch::slow_down_tracked(e);
 }

@@ -66,6 +66,11 @@ impl HotSet {
         h.address == address && h.hot
     }
 
+    /// How many pages of a range are in the set.
+    pub fn within(&self, start: u64, end: u64) -> usize {
+        self.pages[..self.count].iter().filter(|page| (start..end).contains(&page.address)).count()
+    }
+
     /// Appends the changed lines of every hot page to the record being built; calls `arm` for pages that leave.
     /// Returns the number of pages that had changed.
     #[inline]

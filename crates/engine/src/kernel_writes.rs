@@ -5,6 +5,7 @@
 
 use crate::dispatch::Call;
 use crate::mutant::without;
+use crate::pinned;
 use crate::state::engine;
 use crate::sys::{err, nr};
 use crate::tracker::{areas, opened, watch_opening, Track};
@@ -32,6 +33,7 @@ pub fn around(call: &Call, issue: impl Fn() -> i64) -> i64 {
     if unsafe { engine() }.tracker.guards_kernel_writes() && !without(Mutant::KernelWrites) {
         return with_writable(call, &issue);
     }
+    pinned::note(call);
     issue()
 }
 

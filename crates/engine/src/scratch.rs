@@ -2,6 +2,8 @@
 
 use crate::control::fail;
 use crate::sys::{err, nr, syscall};
+use crate::tracker::Run;
+use outlast_image::fault_list::ENTRIES;
 use outlast_image::layout::{ENGINE_BASE, ENGINE_END, SCRATCH_BASE, SCRATCH_ROOM};
 
 const MAPS: u64 = 0;
@@ -23,12 +25,17 @@ const KNOWN: u64 = 55 << 20;
 const KNOWN_LEN: u64 = 1 << 20;
 const TRACKER: u64 = KNOWN + KNOWN_LEN;
 const TRACKER_LEN: u64 = 32 << 20;
+const FAULTS: u64 = 88 << 20;
+const FAULT_ADDRESSES: u64 = FAULTS + (64 << 10);
+const FAULT_ADDRESSES_LEN: u64 = ENTRIES as u64 * 8;
+const FAULT_SAMPLES: u64 = FAULT_ADDRESSES + FAULT_ADDRESSES_LEN;
+const FAULT_PROBE: u64 = FAULT_SAMPLES + (64 << 10);
 const BRANCHES: u64 = 96 << 20;
 const BRANCHES_LEN: u64 = 32 << 20;
 const INDEX: u64 = 128 << 20;
 const INDEX_LEN: u64 = SCRATCH_ROOM - INDEX;
 
-const _: () = assert!(CONTEXT + 4096 <= KNOWN && TRACKER + TRACKER_LEN <= BRANCHES);
+const _: () = assert!(CONTEXT + 4096 <= KNOWN && TRACKER + TRACKER_LEN <= FAULTS && FAULT_PROBE < BRANCHES);
 
 const MAP_PRIVATE_ANONYMOUS_FIXED_NORESERVE: u64 = 0x02 | 0x20 | 0x10 | 0x4000;
 
@@ -60,9 +67,50 @@ pub fn regions_object() -> &'static mut [u8] {
     slice(REGIONS, REGIONS_LEN)
 }
 
-/// Output of PAGEMAP_SCAN.
+/// What the kernel tells of pages, for the write-protecting tracker. In the place of the runs below, which it does not use.
 pub fn page_vector() -> &'static mut [u8] {
     slice(PAGES, PAGES_LEN)
+}
+
+/// Output of PAGEMAP_SCAN: runs of pages that are not armed.
+pub fn unarmed_runs() -> &'static mut [Run] {
+    runs(0)
+}
+
+/// Output of PAGEMAP_SCAN: runs of written pages.
+pub fn written_runs() -> &'static mut [Run] {
+    runs(1)
+}
+
+/// Output of PAGEMAP_SCAN: runs of pages that are the program's own.
+pub fn own_runs() -> &'static mut [Run] {
+    runs(2)
+}
+
+fn runs(part: u64) -> &'static mut [Run] {
+    const PART: u64 = PAGES_LEN / 4;
+    let size = core::mem::size_of::<Run>() as u64;
+    bytemuck::cast_slice_mut(slice(PAGES + part * PART, PART / size * size))
+}
+
+/// Where the list of faults is mapped.
+pub fn fault_list() -> u64 {
+    SCRATCH_BASE + FAULTS
+}
+
+/// Where the ring of fault samples is mapped.
+pub fn fault_samples() -> u64 {
+    SCRATCH_BASE + FAULT_SAMPLES
+}
+
+/// Addresses of faults, copied from where they came.
+pub fn fault_addresses() -> &'static mut [u64] {
+    bytemuck::cast_slice_mut(slice(FAULT_ADDRESSES, FAULT_ADDRESSES_LEN))
+}
+
+/// A page that holds nothing.
+pub fn fault_probe() -> u64 {
+    SCRATCH_BASE + FAULT_PROBE
 }
 
 /// An object read back from the store.

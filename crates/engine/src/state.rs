@@ -81,6 +81,8 @@ pub struct Engine {
     pub lazy_count: usize,
     /// What a rollback answers.
     pub fault: Fault,
+    /// Bytes of the store's ring that this process has written to before.
+    pub ring_touched: u64,
     /// The periodic timer, as its id plus one; 0: none yet in this process.
     pub timer: i32,
     store_path: [u8; 512],
@@ -122,6 +124,7 @@ static mut ENGINE: Engine = Engine {
     lazy: [(0, 0); 256],
     lazy_count: 0,
     fault: Fault { signal: 0, address: 0, met_ns: 0 },
+    ring_touched: 0,
     timer: 0,
     store_path: [0; 512],
     store_path_len: 0,
@@ -200,6 +203,12 @@ impl Engine {
         self.hot.forget(start, end, |page| tracker.written(page));
     }
 
+    /// The same for pages whose content was just committed.
+    pub fn arm_hot(&mut self, start: u64, end: u64) {
+        let tracker = &mut self.tracker;
+        self.hot.forget(start, end, |page| tracker.arm(page, page + 4096));
+    }
+
     /// Is there room for what one more call may drop? A commit makes room.
     pub fn may_drop(&self) -> bool {
         self.drop_count + DROPS_OF_A_CALL <= DROPS
@@ -230,9 +239,11 @@ impl Engine {
 pub enum OwnFd {
     Session = own_fd::SESSION,
     Store = own_fd::STORE,
+    FaultList = own_fd::FAULT_LIST,
     Ring = own_fd::HANDED_OVER.len() as i32,
     Userfault,
     Pagemap,
+    FaultSamples,
     TransferRead,
     TransferWrite,
     /// Given up for a moment when the engine needs a number and there is no other.

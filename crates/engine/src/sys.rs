@@ -50,7 +50,7 @@ pub mod nr {
         DUP2 = 33, PAUSE = 34, NANOSLEEP = 35, GETITIMER = 36, ALARM = 37, SETITIMER = 38, GETPID = 39, SENDFILE = 40,
         SOCKET = 41, CONNECT = 42, ACCEPT = 43, SENDTO = 44, RECVFROM = 45, SENDMSG = 46, RECVMSG = 47,
         SHUTDOWN = 48, BIND = 49, LISTEN = 50, SOCKETPAIR = 53, SETSOCKOPT = 54, CLONE = 56, FORK = 57, VFORK = 58, EXECVE = 59,
-        EXIT = 60, WAIT4 = 61, KILL = 62, FCNTL = 72, FTRUNCATE = 77, GETDENTS = 78, RENAME = 82, MKDIR = 83,
+        EXIT = 60, WAIT4 = 61, KILL = 62, FCNTL = 72, FTRUNCATE = 77, GETDENTS = 78, RENAME = 82, FSTATFS = 138, MKDIR = 83,
         RMDIR = 84, CREAT = 85, LINK = 86, UNLINK = 87, SYMLINK = 88, READLINK = 89, UMASK = 95, GETRUSAGE = 98, GETPPID = 110,
         SETPGID = 109, GETPGRP = 111, SETSID = 112, GETPGID = 121, GETSID = 124, RT_SIGPENDING = 127, RT_SIGTIMEDWAIT = 128,
         RT_SIGQUEUEINFO = 129, RT_SIGSUSPEND = 130, SIGALTSTACK = 131, PRCTL = 157, ARCH_PRCTL = 158, GETTID = 186,
@@ -69,6 +69,7 @@ pub mod nr {
 /// Error numbers, negative as the kernel returns them.
 pub mod err {
     pub const EPERM: i64 = -1;
+    pub const ENOENT: i64 = -2;
     pub const EINTR: i64 = -4;
     pub const EBADF: i64 = -9;
     pub const EAGAIN: i64 = -11;

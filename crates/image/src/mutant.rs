@@ -46,6 +46,8 @@ pub enum Mutant {
     ProcessGroup,
     /// Pages written again are saved.
     DirtyPage,
+    /// Every fault on the list is looked at.
+    ListedFault,
     /// Changed lines of hot pages are saved.
     HotPage,
     /// What was unmapped or discarded does not come back.
@@ -81,6 +83,7 @@ impl Mutant {
         (Mutant::Timer, "timer"),
         (Mutant::ProcessGroup, "process-group"),
         (Mutant::DirtyPage, "dirty-page"),
+        (Mutant::ListedFault, "listed-fault"),
         (Mutant::HotPage, "hot-page"),
         (Mutant::Drop, "drop"),
         (Mutant::Regions, "regions"),

@@ -80,8 +80,10 @@ fn change(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
             e.maps_dirty = true;
             native(call)
         }
+        // mlock, remap_file_pages, keys …: pages may be filled, or change places.
         _ => {
             e.maps_dirty = true;
+            e.tracker.written_behind();
             native(call)
         }
     }
@@ -160,7 +162,9 @@ fn mprotect(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     // A child that shares this memory has no state to commit.
     if prot & PROT_READ == 0 && t.native == 0 {
         // What was written there since the last commit could not be read any more.
-        commit_before_call(e);
+        if commit_before_call(e) != 0 {
+            e.arm_hot(addr, end);
+        }
     }
     if !rewrite::protecting(addr, end, prot & PROT_WRITE != 0) {
         return err::ENOMEM;
@@ -245,9 +249,12 @@ fn madvise(e: &mut Engine, call: &Call) -> i64 {
             }
             r
         }
+        // MADV_POPULATE_WRITE and the like make pages writable.
         _ => {
             e.maps_dirty = true;
-            native(call)
+            let r = native(call);
+            e.tracker.written_by_kernel(addr, end);
+            r
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::ring::{op, Entry};
 use crate::state::Engine;
 use crate::sys::{err, nr, syscall};
 use crate::thread::{pending_bit, Thread};
+use crate::tracker::Track;
 use crate::user;
 use core::sync::atomic::Ordering::*;
 use outlast_image::context::{pending_kind, PendingCall};
@@ -275,6 +276,9 @@ fn write_file(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     phase(at::OPERATION);
     let r = native(call);
     phase(at::COMPLETED);
+    if e.fds.is_memory(fd) {
+        e.tracker.written_behind();
+    }
     r
 }
 

@@ -1,19 +1,31 @@
 //! Dirty tracking: which pages the program (or the kernel for it) wrote since they were last armed.
 
 pub mod areas;
+mod fault_count;
+mod fault_list;
+mod fault_samples;
+mod faults;
 mod open_pages;
 mod pagemap;
+mod pagemap_scan;
+mod places;
 mod real_map;
+mod sweep;
 mod write_protect_async;
 mod write_protect_signal;
 
+pub use faults::Allowed;
+pub use pagemap_scan::Run;
 pub use real_map::RealMap;
 pub use write_protect_async::WriteProtectAsync;
 pub use write_protect_signal::{on_write_fault, opened, watch_opening, WriteProtectSignal};
 
 use crate::dispatch::Call;
 use areas::Area;
-use outlast_image::layout::USER_END;
+use outlast_image::layout::{ENGINE_BASE, ENGINE_END, USER_END};
+
+/// The parts of the address space in which the program's memory can lie.
+pub const WHERE: [(u64, u64); 2] = [(0x1000, ENGINE_BASE), (ENGINE_END, USER_END)];
 
 /// What is known of the content of an area that is covered.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -26,6 +38,26 @@ pub enum Content {
     Saved,
 }
 
+/// How the engine stands to a page.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// Writable, and compared at every commit.
+    Hot,
+    /// In the store, and armed unless it was written since.
+    Saved,
+    /// Never saved.
+    New,
+}
+
+/// What is done with the pages that a tracker finds.
+pub trait Pages {
+    fn standing(&self, page: u64) -> Standing;
+    /// How many pages of a range are hot.
+    fn hot_within(&self, start: u64, end: u64) -> usize;
+    /// Saves written pages, and arms those that do not become hot.
+    fn save(&mut self, tracker: &mut dyn Track, start: u64, end: u64);
+}
+
 /// What a tracker can do. Addresses are page-aligned; a page is *armed* when its next write will be reported.
 pub trait Track {
     /// Begins in a fresh process; `fds` are two descriptor numbers it may use.
@@ -34,10 +66,13 @@ pub trait Track {
     fn renumber(&mut self, fds: [i32; 2]);
     /// An area was mapped. What cannot be written or is not the program's own need not be tracked.
     fn cover(&mut self, area: &Area, content: Content);
-    /// Cheap: false only if no page can have been written for the first time since the last `collect`.
+    /// Cheap: false only if no page can have been written for the first time since the last `changed`.
     fn may_have_changed(&mut self) -> bool;
-    /// Reports present pages written since they were armed, as ranges in ascending order.
-    fn collect(&mut self, start: u64, end: u64, f: &mut dyn FnMut(u64, u64));
+    /// Finds all present pages written since they were armed, in any order.
+    fn changed(&mut self, pages: &mut dyn Pages);
+    /// A commit is over: page faults taken during it were the engine's own, but for those at the page `unseen`, to which
+    /// the kernel writes whenever it likes; 0 for none.
+    fn commit_done(&mut self, unseen: u64);
     /// Among `start..end`, reports the pages whose content is the process's own: neither untouched file pages nor
     /// the zero page.
     fn private(&mut self, start: u64, end: u64, f: &mut dyn FnMut(u64, u64));
@@ -59,13 +94,16 @@ pub trait Track {
     fn pin(&mut self, page: u64);
     /// Puts together what tracking has cut into pieces. False: there is nothing to be gained.
     fn settle(&mut self) -> bool;
-    /// A child that shares this memory has run: faults were taken where `may_have_changed` cannot see them.
+    /// The kernel may have written there, or made pages writable, by faults that this process did not take.
+    fn written_by_kernel(&mut self, start: u64, end: u64);
+    /// Pages may have been written anywhere, or have become writable, where `may_have_changed` cannot see it.
     fn written_behind(&mut self);
     /// Leaves the address space as it would be without a tracker.
     fn release(&mut self);
 }
 
 /// The tracker of this process: the best that the kernel offers, or the one that was asked for.
+#[expect(clippy::large_enum_variant, reason = "there is one, and nowhere to put its content but here")]
 pub enum Tracker {
     Async(WriteProtectAsync),
     Signal(WriteProtectSignal),
@@ -97,6 +135,21 @@ impl Tracker {
         self.attach(fds)
     }
 
+    /// Has the tracker use what tells of page faults. Looks everywhere now and then if it may `sweep`.
+    pub fn watch_faults(&mut self, allowed: &Allowed, sweep: bool) {
+        if let Tracker::Async(t) = self {
+            t.watch_faults(allowed, sweep);
+        }
+    }
+
+    /// Must it be told of this call, even though nothing but its result is the program's business?
+    pub fn must_see(&self, call: u64) -> bool {
+        match self {
+            Tracker::Async(tracker) => tracker.must_see(call),
+            Tracker::Signal(_) => outlast_calls::row(call).is_some_and(|row| !row.outs().is_empty()),
+        }
+    }
+
     /// Are pages being written unnoticed?
     pub fn is_lost(&self) -> bool {
         matches!(self, Tracker::Signal(t) if t.is_lost())
@@ -109,7 +162,9 @@ impl Tracker {
 
     /// Reports every page of the address space that was written since it was armed.
     pub fn each_written(&mut self, f: &mut dyn FnMut(u64, u64)) {
-        self.collect(0, USER_END, f);
+        if let Tracker::Async(tracker) = self {
+            tracker.each_written(f);
+        }
     }
 
     /// Arms all that [`Self::each_written`] would report.
@@ -144,8 +199,13 @@ impl Track for Tracker {
         each!(self, t => t.may_have_changed())
     }
 
-    fn collect(&mut self, start: u64, end: u64, f: &mut dyn FnMut(u64, u64)) {
-        each!(self, t => t.collect(start, end, f))
+    fn changed(&mut self, pages: &mut dyn Pages) {
+        each!(self, t => t.changed(pages))
+    }
+
+    #[inline]
+    fn commit_done(&mut self, unseen: u64) {
+        each!(self, t => t.commit_done(unseen))
     }
 
     fn private(&mut self, start: u64, end: u64, f: &mut dyn FnMut(u64, u64)) {
@@ -186,6 +246,10 @@ impl Track for Tracker {
 
     fn settle(&mut self) -> bool {
         each!(self, t => t.settle())
+    }
+
+    fn written_by_kernel(&mut self, start: u64, end: u64) {
+        each!(self, t => t.written_by_kernel(start, end))
     }
 
     fn written_behind(&mut self) {

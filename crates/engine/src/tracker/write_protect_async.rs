@@ -1,11 +1,22 @@
 //! userfaultfd `WP_ASYNC` and `PAGEMAP_SCAN` (Linux ≥ 6.7): no fault handler, writes of the kernel are tracked too.
+//!
+//! A look at all of memory costs 1.3 to 2.6 ns a page, written or not, so it is avoided. What stands between two commits:
+//! all present pages are armed, but for the hot ones and for untouched ones of files. A page that is written takes a fault
+//! first. Where the addresses of all faults are known, only those are looked at. Where some are not, the faults are
+//! counted: each written page, and each chunk with new pages in it, took at least one; once as many are found as there
+//! were faults, there can be no more of them. What does not come out even ends in a look at everything.
 
 use super::areas::{Area, PROT_WRITE};
-use super::{Content, Track};
-use crate::control::fail;
+use super::faults::{Allowed, Faults};
+use super::pagemap_scan::{self, try_out, Run, Walk, Wanted};
+use super::places::{chunk_of, Ranges, Recent, CHUNK};
+use super::sweep::Sweep;
+use super::{Content, Pages, Standing, Track, WHERE};
 use crate::dispatch::{native, Call};
+use crate::pinned;
 use crate::scratch;
 use crate::sys::{err, nr, syscall};
+use crate::user;
 use outlast_image::layout::USER_END;
 
 const UFFD_API: u64 = 0xc018_aa3f;
@@ -16,124 +27,348 @@ const FEATURE_WP_HUGETLBFS_SHMEM: u64 = 1 << 12;
 const REGISTER_MODE_WP: u64 = 2;
 const USER_MODE_ONLY: u64 = 1;
 const O_CLOEXEC: u64 = 0o2000000;
-const PAGEMAP_SCAN: u64 = 0xc060_6610;
-
-/// Flag: write-protects what matches.
-const WP_MATCHING: u64 = 1;
-
-const WP_ALLOWED: u64 = 1;
-const WRITTEN: u64 = 1 << 1;
-const FILE: u64 = 1 << 2;
-const PRESENT: u64 = 1 << 3;
-const SWAPPED: u64 = 1 << 4;
-const PFN_ZERO: u64 = 1 << 5;
-
-#[repr(C)]
-#[derive(Default)]
-struct ScanArg {
-    size: u64,
-    flags: u64,
-    start: u64,
-    end: u64,
-    walk_end: u64,
-    vec: u64,
-    vec_len: u64,
-    max_pages: u64,
-    category_inverted: u64,
-    category_mask: u64,
-    category_anyof_mask: u64,
-    return_mask: u64,
-}
-
-/// Categories that a page must have, and must not have.
-struct Wanted {
-    all: u64,
-    not: u64,
-}
 
 /// See the module.
 pub struct WriteProtectAsync {
     uffd: i32,
     pagemap: i32,
-    faults: u64,
+    faults: Faults,
+    /// Written pages may be anywhere.
     forced: bool,
+    /// Something cannot be armed (huge pages of hugetlbfs): written pages may be anywhere, always.
+    blind: bool,
+    /// Where pages may be written that took no fault.
+    suspects: Ranges,
+    /// Where the kernel may have met faults whose addresses are not known.
+    hints: Ranges,
+    recent: Recent,
+    /// Large regions that are covered.
+    large: Ranges,
+    sweep: Sweep,
+    /// What is being saved was armed by the walk that found it.
+    armed_by_walk: bool,
+}
+
+/// What was found, in units each of which took a fault of its own.
+#[derive(Default)]
+struct Found {
+    units: u64,
+    /// Chunk of the last new page.
+    chunk: u64,
+}
+
+impl Found {
+    /// Counts a run of written pages. True: there are new ones in it.
+    fn count(&mut self, run: Run, pages: &dyn Pages) -> bool {
+        let mut new = false;
+        for page in (run.start..run.end).step_by(4096) {
+            match pages.standing(page) {
+                Standing::Hot => {}
+                Standing::Saved => self.units += 1,
+                Standing::New => {
+                    new = true;
+                    let chunk = chunk_of(page).0;
+                    if chunk != self.chunk {
+                        (self.chunk, self.units) = (chunk, self.units + 1);
+                    }
+                }
+            }
+        }
+        new
+    }
 }
 
 impl WriteProtectAsync {
     pub const fn new() -> Self {
-        WriteProtectAsync { uffd: 0, pagemap: 0, faults: 0, forced: false }
+        WriteProtectAsync {
+            uffd: 0,
+            pagemap: 0,
+            faults: Faults::none(),
+            forced: false,
+            blind: false,
+            suspects: Ranges::new(),
+            hints: Ranges::new(),
+            recent: Recent::new(),
+            large: Ranges::new(),
+            sweep: Sweep::new(false),
+            armed_by_walk: false,
+        }
     }
 
-    fn register(&mut self, start: u64, end: u64) {
+    /// See [`super::Tracker::watch_faults`].
+    pub fn watch_faults(&mut self, allowed: &Allowed, sweep: bool) {
+        self.faults = Faults::attach(allowed);
+        self.sweep = Sweep::new(sweep);
         self.forced = true;
+    }
+
+    /// See [`super::Tracker::must_see`].
+    pub fn must_see(&self, call: u64) -> bool {
+        self.faults.all_are_listed() && pinned::STRAIGHT.contains(&call)
+    }
+
+    /// Has the kernel look after a range that can be written.
+    fn register(&mut self, start: u64, end: u64) {
+        self.suspect(start, end);
+        let is_large = end - start >= LARGE || self.large.touches(start, end);
+        if is_large && !self.large.add(start, end) {
+            // The one that came last is the likeliest to be gone.
+            self.large.take();
+            self.large.add(start, end);
+        }
         let mut arg = [start, end - start, REGISTER_MODE_WP, 0];
         // SAFETY: registering changes no content. Regions that cannot be tracked (vvar, special files) are refused with
         // EINVAL and hold nothing of the program's.
         unsafe { syscall!(nr::IOCTL, self.uffd, UFFD_REGISTER, arg.as_mut_ptr()) };
     }
 
+    /// Reports every page that was written since it was armed.
+    pub fn each_written(&self, f: &mut dyn FnMut(u64, u64)) {
+        let mut walk = self.walk_written(0, USER_END);
+        while let Some(runs) = walk.next() {
+            for run in runs {
+                f(run.start, run.end);
+            }
+        }
+    }
+
     /// Arms all that was written, in one walk.
     pub fn arm_written(&mut self) {
-        let mut a = ScanArg {
-            size: core::mem::size_of::<ScanArg>() as u64,
-            flags: WP_MATCHING,
-            end: USER_END,
-            category_mask: WP_ALLOWED | WRITTEN,
-            category_anyof_mask: PRESENT | SWAPPED,
-            ..Default::default()
-        };
-        while a.start < USER_END {
-            // SAFETY: no vector is passed; write protection changes no content.
-            let r = unsafe { syscall!(nr::IOCTL, self.pagemap, PAGEMAP_SCAN, &raw mut a) };
-            if err::is(r) && r != err::EINTR {
-                fail!(r);
-            }
-            a.start = a.walk_end;
-        }
+        pagemap_scan::arm_written(self.pagemap, 0, USER_END);
         self.forced = true;
     }
 
-    fn scan(&mut self, start: u64, end: u64, wanted: Wanted, vec: &mut [u8], f: &mut dyn FnMut(u64, u64)) {
-        let mut a = ScanArg {
-            size: core::mem::size_of::<ScanArg>() as u64,
-            start,
-            end,
-            vec: vec.as_mut_ptr() as u64,
-            vec_len: vec.len() as u64 / 24,
-            category_inverted: wanted.not,
-            category_mask: wanted.all | wanted.not,
-            category_anyof_mask: PRESENT | SWAPPED,
-            return_mask: WRITTEN,
-            ..Default::default()
-        };
-        while a.start < end {
-            // SAFETY: the kernel writes `vec_len` regions of 24 bytes into `vec` and the walk's end into `a`.
-            let n = unsafe { syscall!(nr::IOCTL, self.pagemap, PAGEMAP_SCAN, &raw mut a) };
-            if n < 0 {
-                if n == err::EINTR {
-                    continue;
+    /// Pages there may be written without being armed, and without a page fault.
+    fn suspect(&mut self, start: u64, end: u64) {
+        self.forced |= !self.suspects.add(start, end);
+    }
+
+    /// Will the next search look at the page?
+    pub fn is_suspected(&mut self, page: u64) -> bool {
+        self.forced
+            || self.suspects.contains(page)
+            || self.hints.contains(page)
+            || pinned::contains(page)
+            || self.faults.may_have_met(page)
+    }
+
+    /// Was there a fault since the last search, who knows where?
+    pub fn is_disturbed(&mut self) -> bool {
+        !self.faults.all_are_listed() && self.faults.any()
+    }
+
+    /// Walks over the pages with content of their own. A run's pages are all armed, or none.
+    pub fn own(&self, start: u64, end: u64) -> Walk {
+        Walk::new(self.pagemap, start, end, Wanted::Own, scratch::own_runs())
+    }
+
+    fn walk_written(&self, start: u64, end: u64) -> Walk {
+        Walk::new(self.pagemap, start, end.min(USER_END), Wanted::Written, scratch::written_runs())
+    }
+
+    fn has_unarmed(&self, start: u64, end: u64) -> bool {
+        let room = &mut scratch::unarmed_runs()[..1];
+        Walk::new(self.pagemap, start, end.min(USER_END), Wanted::Unarmed, room).next().is_some()
+    }
+
+    fn collect(&mut self, start: u64, end: u64, pages: &mut dyn Pages) {
+        let mut walk = self.walk_written(start, end);
+        while let Some(runs) = walk.next() {
+            for run in runs {
+                self.recent.note(run.start);
+                pages.save(self, run.start, run.end);
+            }
+        }
+    }
+
+    fn everything(&mut self, pages: &mut dyn Pages) {
+        // What is written from here on is the next commit's.
+        self.faults.skip();
+        self.suspects.clear();
+        self.hints.clear();
+        pinned::looked_at();
+        self.forced = false;
+        self.sweep.begin();
+        for (low, high) in WHERE {
+            let mut at = low;
+            while let Some((start, end)) = self.large.next(at, high) {
+                self.collect(at, start, pages);
+                self.collect_large(start, end, pages);
+                at = end;
+            }
+            self.collect(at, high, pages);
+        }
+        self.sweep.end();
+    }
+
+    /// As `collect`, by a quick look first. Elsewhere than in large tracked regions too much would be found that way.
+    fn collect_large(&mut self, start: u64, end: u64, pages: &mut dyn Pages) {
+        let mut walk = Walk::new(self.pagemap, start, end, Wanted::Unarmed, scratch::unarmed_runs());
+        let mut near = (start, start);
+        while let Some(runs) = walk.next() {
+            for run in runs {
+                if run.start - near.1 > NEAR {
+                    self.collect(near.0, near.1, pages);
+                    near.0 = run.start;
                 }
-                fail!(n);
+                near.1 = run.end;
             }
-            for i in 0..n as usize {
-                let at = |k: usize| u64::from_ne_bytes(vec[i * 24 + k..i * 24 + k + 8].try_into().unwrap_or([0; 8]));
-                f(at(0), at(8));
-            }
-            if a.walk_end <= a.start {
+        }
+        self.collect(near.0, near.1, pages);
+    }
+
+    /// Looks only where something may be. False: there may be more elsewhere.
+    fn somewhere(&mut self, pages: &mut dyn Pages) -> bool {
+        let Some(news) = self.faults.news() else { return false };
+        self.look_at_faults(news.addresses, pages);
+        while let Some((start, end)) = self.suspects.take() {
+            self.look(start, end, pages, &mut Found::default());
+        }
+        let mut found = Found::default();
+        for (start, end) in pinned::ranges() {
+            self.written_by_kernel(start, end);
+        }
+        while let Some((start, end)) = self.hints.take() {
+            self.look(start, end, pages, &mut found);
+        }
+        pinned::looked_at();
+        if self.forced {
+            return false;
+        }
+        if self.faults.all_are_listed() {
+            return true;
+        }
+        for chunk in self.recent.all() {
+            if found.units >= news.unlisted {
                 break;
             }
-            a.start = a.walk_end;
+            if chunk != 0 {
+                self.look(chunk, chunk_of(chunk).1, pages, &mut found);
+            }
         }
+        // More than that: somebody else wrote, too, and what was found may have been theirs.
+        found.units == news.unlisted
+    }
+
+    /// Saves the pages of faults; those that lie close together by one walk.
+    fn look_at_faults(&mut self, addresses: &mut [u64], pages: &mut dyn Pages) {
+        addresses.sort_unstable();
+        for stretch in addresses.chunk_by(|a, b| b - a <= CLOSE) {
+            let (start, end) = (stretch[0] & !4095, (stretch[stretch.len() - 1] & !4095) + 4096);
+            let cold = stretch.iter().filter(|&&address| pages.standing(address & !4095) != Standing::Hot).count();
+            let hot = pages.hot_within(start, end);
+            if cold as u64 * PAGES_PER_ARMING > (end - start) / 4096 + hot as u64 * PAGES_PER_FAULT {
+                self.walk_and_arm(start, end, pages);
+            } else {
+                self.look_at_pages(stretch, pages);
+            }
+        }
+    }
+
+    /// Saves what was written in a range, and the rest of the chunks in which a fault may have filled more than its page.
+    fn walk_and_arm(&mut self, start: u64, end: u64, pages: &mut dyn Pages) {
+        let mut found = Found::default();
+        self.armed_by_walk = true;
+        let mut walk = self.walk_written(start, end).arming();
+        while let Some(runs) = walk.next() {
+            for run in runs {
+                found.count(*run, pages);
+                pages.save(self, run.start, run.end);
+            }
+        }
+        self.armed_by_walk = false;
+        if found.chunk != 0 {
+            self.look(chunk_of(start).0, chunk_of(end - 1).1, pages, &mut Found::default());
+        }
+    }
+
+    /// Saves the pages of faults, and looks at all of the chunk of one that is new. A page that was not written after all
+    /// is saved in vain.
+    fn look_at_pages(&mut self, addresses: &[u64], pages: &mut dyn Pages) {
+        let (mut run, mut done) = ((0, 0), 0);
+        for address in addresses {
+            let page = *address & !4095;
+            if page < done {
+                continue;
+            }
+            match pages.standing(page) {
+                Standing::Hot => continue,
+                Standing::Saved if run.1 == page => run.1 = page + 4096,
+                Standing::Saved => {
+                    self.save_readable(run, pages);
+                    run = (page, page + 4096);
+                }
+                Standing::New => {
+                    let (start, end) = chunk_of(page);
+                    self.look(start, end, pages, &mut Found::default());
+                    done = end;
+                    continue;
+                }
+            }
+            done = run.1;
+        }
+        self.save_readable(run, pages);
+    }
+
+    /// Saves pages without asking the kernel whether they were written: the fault may have failed, and then they may be
+    /// out of reach.
+    fn save_readable(&mut self, (start, end): (u64, u64), pages: &mut dyn Pages) {
+        let mut byte = [0];
+        if (start..end).step_by(4096).all(|page| user::read_bytes(page, &mut byte)) {
+            if start < end {
+                pages.save(self, start, end);
+            }
+        } else {
+            self.look(start, end, pages, &mut Found::default());
+        }
+    }
+
+    /// Looks at a range, and at all of the chunks in which there are new pages: they may be of one fault.
+    fn look(&mut self, start: u64, end: u64, pages: &mut dyn Pages, found: &mut Found) {
+        let (low, high) = (chunk_of(start).0, chunk_of(end - 1).1);
+        if high - low > CHUNK {
+            self.look_within(low, high, pages, found);
+            return;
+        }
+        if !self.look_within(start, end, pages, found) {
+            return;
+        }
+        if low < start {
+            self.look_within(low, start, pages, found);
+        }
+        if end < high {
+            self.look_within(end, high, pages, found);
+        }
+    }
+
+    /// True: there are new pages in it.
+    fn look_within(&mut self, start: u64, end: u64, pages: &mut dyn Pages, found: &mut Found) -> bool {
+        if end - start >= CHUNK && !self.has_unarmed(start, end) {
+            return false;
+        }
+        let mut new = false;
+        let mut walk = self.walk_written(start, end);
+        while let Some(runs) = walk.next() {
+            for run in runs {
+                new |= found.count(*run, pages);
+                self.recent.note(run.start);
+                pages.save(self, run.start, run.end);
+            }
+        }
+        new
     }
 }
 
-/// Minor and major faults of this thread: every first write to an armed page is one.
-fn fault_count() -> u64 {
-    let mut usage = [0u64; 18];
-    // SAFETY: getrusage writes 144 bytes.
-    unsafe { syscall!(nr::GETRUSAGE, 1, usage.as_mut_ptr()) };
-    usage[8].wrapping_add(usage[9])
-}
+/// Ranges of at least this length are worth a quick look first.
+const LARGE: u64 = 8 << 20;
+/// Runs that lie no further apart are looked at together.
+const NEAR: u64 = 128 * 4096;
+/// Faults that lie no further apart may be looked at together.
+const CLOSE: u64 = 256 * 4096;
+/// A walk over so many pages takes as long as arming one by itself (0.9 µs).
+const PAGES_PER_ARMING: u64 = 256;
+/// The same for a fault, which a hot page that a walk has armed takes in vain.
+const PAGES_PER_FAULT: u64 = 512;
 
 impl Track for WriteProtectAsync {
     fn attach(&mut self, fds: [i32; 2]) -> Result<(), i64> {
@@ -166,22 +401,12 @@ impl Track for WriteProtectAsync {
             }
         }
         [self.uffd, self.pagemap] = fds;
-        self.forced = true;
-        // A trial scan: kernels before 6.7 have no PAGEMAP_SCAN.
-        let mut a = ScanArg {
-            size: 96,
-            start: 0x1000,
-            end: 0x2000,
-            category_mask: WRITTEN,
-            return_mask: WRITTEN,
-            ..Default::default()
-        };
-        // SAFETY: no vector is passed.
-        let r = unsafe { syscall!(nr::IOCTL, self.pagemap, PAGEMAP_SCAN, &raw mut a) };
-        if err::is(r) {
-            return Err(r);
+        (self.forced, self.blind) = (true, false);
+        self.large.clear();
+        match try_out(self.pagemap) {
+            r if err::is(r) => Err(r),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     fn renumber(&mut self, fds: [i32; 2]) {
@@ -196,35 +421,56 @@ impl Track for WriteProtectAsync {
 
     #[inline]
     fn may_have_changed(&mut self) -> bool {
-        let n = fault_count();
-        let changed = self.forced || n != self.faults;
-        self.faults = n;
-        changed
-    }
-
-    fn collect(&mut self, start: u64, end: u64, f: &mut dyn FnMut(u64, u64)) {
-        let vec = scratch::page_vector();
-        let half = vec.len() / 2;
-        self.scan(start, end, Wanted { all: WP_ALLOWED | WRITTEN, not: 0 }, &mut vec[..half], f);
-        self.forced = false;
+        self.forced
+            || self.blind
+            || !self.suspects.is_empty()
+            || !self.hints.is_empty()
+            || !pinned::is_empty()
+            || self.sweep.is_due()
+            || self.faults.any()
     }
 
     fn private(&mut self, start: u64, end: u64, f: &mut dyn FnMut(u64, u64)) {
-        let vec = scratch::page_vector();
-        let half = vec.len() / 2;
-        self.scan(start, end, Wanted { all: 0, not: FILE | PFN_ZERO }, &mut vec[half..], f);
+        let mut walk = Walk::new(self.pagemap, start, end, Wanted::Own, scratch::own_runs());
+        while let Some(runs) = walk.next() {
+            for run in runs {
+                f(run.start, run.end);
+            }
+        }
     }
 
     fn arm(&mut self, start: u64, end: u64) {
+        if self.armed_by_walk {
+            return;
+        }
         let mut arg = [start, end - start, 1];
-        // SAFETY: write protection changes no content. ENOENT: the region was unmapped meanwhile or is not covered.
-        unsafe { syscall!(nr::IOCTL, self.uffd, UFFD_WRITEPROTECT, arg.as_mut_ptr()) };
+        // SAFETY: write protection changes no content.
+        let r = unsafe { syscall!(nr::IOCTL, self.uffd, UFFD_WRITEPROTECT, arg.as_mut_ptr()) };
+        // ENOENT: the region was unmapped meanwhile, or is not covered.
+        self.blind |= err::is(r) && r != err::ENOENT;
+    }
+
+    fn changed(&mut self, pages: &mut dyn Pages) {
+        let anywhere = self.forced || self.blind || pinned::is_anywhere() || self.sweep.is_due();
+        let searched = !anywhere && self.somewhere(pages);
+        if !searched {
+            self.everything(pages);
+        }
+    }
+
+    fn commit_done(&mut self, unseen: u64) {
+        if !self.faults.all_are_listed() && self.faults.any() {
+            self.faults.skip();
+            if unseen != 0 {
+                self.suspect(unseen, unseen + 1);
+            }
+        }
     }
 
     fn uncover(&mut self, _start: u64, _end: u64) {}
 
-    fn written(&mut self, _page: u64) {
-        self.forced = true;
+    fn written(&mut self, page: u64) {
+        self.suspect(page, page + 1);
     }
 
     fn protect(&mut self, call: &Call) -> i64 {
@@ -233,7 +479,6 @@ impl Track for WriteProtectAsync {
         if prot as u32 & PROT_WRITE != 0 {
             self.register(addr & !4095, addr.saturating_add(len).saturating_add(4095) & !4095);
         }
-        self.forced = true;
         r
     }
 
@@ -250,6 +495,10 @@ impl Track for WriteProtectAsync {
 
     fn settle(&mut self) -> bool {
         false
+    }
+
+    fn written_by_kernel(&mut self, start: u64, end: u64) {
+        self.forced |= !self.hints.add(start, end);
     }
 
     fn written_behind(&mut self) {

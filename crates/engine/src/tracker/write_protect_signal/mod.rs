@@ -13,7 +13,7 @@ pub use opening::{on_write_fault, opened, watch_opening};
 
 use super::areas::{self, area_flag, Area, PROT_WRITE};
 use super::open_pages::{self, Which};
-use super::{pagemap, Content, Track};
+use super::{pagemap, Content, Pages, Track, WHERE};
 use crate::dispatch::{self, Call};
 use crate::state::engine;
 use crate::sys::{err, nr, syscall};
@@ -87,7 +87,6 @@ impl Track for WriteProtectSignal {
         s.step = most_mappings() / 64;
         s.pagemap = fds[1];
         s.attached = true;
-        dispatch::slow_down_writers();
         Ok(())
     }
 
@@ -121,14 +120,16 @@ impl Track for WriteProtectSignal {
         !open_pages::is_clean() || state().pinned.iter().any(|&p| p != 0 && !hot.contains(p))
     }
 
-    fn collect(&mut self, start: u64, end: u64, f: &mut dyn FnMut(u64, u64)) {
+    fn changed(&mut self, pages: &mut dyn Pages) {
         for page in state().pinned {
             if page != 0 {
                 open_pages::note(page, page + PAGE, true, true);
             }
         }
         state().collecting = true;
-        open_pages::take(start, end, f);
+        for (low, high) in WHERE {
+            open_pages::take(low, high, &mut |start, end| pages.save(self, start, end));
+        }
         state().flush();
         let s = state();
         s.collecting = false;
@@ -280,6 +281,10 @@ impl Track for WriteProtectSignal {
         });
         settled
     }
+
+    fn commit_done(&mut self, _unseen: u64) {}
+
+    fn written_by_kernel(&mut self, _start: u64, _end: u64) {}
 
     fn written_behind(&mut self) {}
 

@@ -1,0 +1,95 @@
+//! Written pages go from memory into the record being built.
+
+use crate::hot::HotSet;
+use crate::mutant::without;
+use crate::regions;
+use crate::tracker::{Pages, Standing, Track};
+use outlast_image::mutant::Mutant;
+use outlast_store::{MappedRegion, Store};
+
+/// What saving needs of the engine.
+pub struct Saving<'a> {
+    pub store: &'a mut Store<'static, MappedRegion>,
+    pub hot: &'a mut HotSet,
+    /// Pages saved.
+    pub count: usize,
+    /// Pages were met outside the regions that were committed last.
+    pub has_grown: bool,
+}
+
+impl Pages for Saving<'_> {
+    fn standing(&self, page: u64) -> Standing {
+        if self.hot.contains(page) {
+            Standing::Hot
+        } else if self.store.contains(page) {
+            Standing::Saved
+        } else {
+            Standing::New
+        }
+    }
+
+    fn hot_within(&self, start: u64, end: u64) -> usize {
+        self.hot.within(start, end)
+    }
+
+    fn save(&mut self, tracker: &mut dyn Track, start: u64, end: u64) {
+        let mut at = start;
+        while at < end {
+            let standing = self.standing(at);
+            let mut stop = at + 4096;
+            while stop < end && self.standing(stop) == standing {
+                stop += 4096;
+            }
+            match standing {
+                Standing::Hot => {}
+                Standing::Saved if without(Mutant::DirtyPage) => tracker.arm(at, stop),
+                Standing::Saved => self.save_known(tracker, at, stop),
+                Standing::New => self.save_new(tracker, at, stop),
+            }
+            at = stop;
+        }
+    }
+}
+
+impl Saving<'_> {
+    /// Most of it may be untouched file pages or zeroes, which need no room.
+    fn save_new(&mut self, tracker: &mut dyn Track, start: u64, end: u64) {
+        self.has_grown |= !regions::are_known(start, end);
+        tracker.private(start, end, &mut |a, b| {
+            let mut page = a;
+            while page < b {
+                self.save_page(page);
+                page += 4096;
+            }
+        });
+        tracker.arm(start, end);
+    }
+
+    /// Pages the store already has: candidates for the hot set. Pages that stay cold are armed run by run.
+    fn save_known(&mut self, tracker: &mut dyn Track, start: u64, end: u64) {
+        let seq = self.store.seq() + 1;
+        let (mut from, mut at) = (start, start);
+        while at < end {
+            self.save_page(at);
+            if self.hot.dirtied(at, seq) {
+                if at > from {
+                    tracker.arm(from, at);
+                }
+                from = at + 4096;
+            }
+            at += 4096;
+        }
+        if end > from {
+            tracker.arm(from, end);
+        }
+    }
+
+    #[inline]
+    fn save_page(&mut self, address: u64) {
+        self.count += 1;
+        // SAFETY: the tracker reported the page as present in a region of the program; the program is parked. A
+        // region that loses its read permission was committed right before.
+        let page = unsafe { &*(address as *const [u8; 4096]) };
+        self.store.page(address, page);
+    }
+}

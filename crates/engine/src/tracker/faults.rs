@@ -1,0 +1,140 @@
+//! What is known of the page faults since they were last asked about: their addresses, or at least their number.
+
+use super::fault_count::fault_count;
+use super::fault_list::List;
+use super::fault_samples::Samples;
+use super::places::chunk_of;
+use crate::control::control;
+use crate::scratch;
+use crate::sys::{nr, syscall};
+use core::sync::atomic::Ordering::*;
+use outlast_image::fault_list::fault_source;
+use outlast_image::layout::{ENGINE_BASE, ENGINE_END, USER_END};
+
+/// What there may be to tell of faults.
+pub struct Allowed {
+    /// Descriptor of a fault list.
+    pub list: Option<i32>,
+    /// A number for a descriptor of samples.
+    pub samples: Option<i32>,
+}
+
+enum Source {
+    List(List),
+    Samples(Samples),
+    Count,
+}
+
+/// See the module.
+pub struct Faults {
+    source: Source,
+    /// Faults of this thread that are accounted for, where the source does not list all.
+    known: u64,
+}
+
+/// Addresses of faults.
+pub struct News {
+    pub addresses: &'static mut [u64],
+    /// Faults at addresses that are not known; at most so many pages, or groups of pages, were written otherwise.
+    pub unlisted: u64,
+}
+
+impl Faults {
+    pub const fn none() -> Faults {
+        Faults { source: Source::Count, known: 0 }
+    }
+
+    /// The best source that there is.
+    pub fn attach(allowed: &Allowed) -> Faults {
+        let source = allowed
+            .list
+            .and_then(List::attach)
+            .map(Source::List)
+            .or_else(|| allowed.samples.and_then(Samples::attach).map(Source::Samples))
+            .unwrap_or(Source::Count);
+        let name = match source {
+            Source::List(_) => fault_source::LIST,
+            Source::Samples(_) => fault_source::SAMPLES,
+            Source::Count => fault_source::COUNT,
+        };
+        control().fault_source.store(name, Relaxed);
+        Faults { source, known: 0 }
+    }
+
+    /// Has there been a fault since it was last asked?
+    #[inline]
+    pub fn any(&mut self) -> bool {
+        match &self.source {
+            Source::List(list) => list.has_grown(),
+            // Every sample is a fault that was counted.
+            Source::Samples(_) | Source::Count => fault_count() != self.known,
+        }
+    }
+
+    /// What is new. None: not all addresses of the list are known any more.
+    pub fn news(&mut self) -> Option<News> {
+        let room = scratch::fault_addresses();
+        let mut n = 0;
+        let mut note = |address| {
+            if (ENGINE_BASE..ENGINE_END).contains(&address) || address >= USER_END {
+                return;
+            }
+            if n < room.len() {
+                room[n] = address;
+            }
+            n += 1;
+        };
+        let unlisted = match &mut self.source {
+            Source::List(list) => list.take(&mut note).then_some(0),
+            // The samples first: a fault that comes in between is then counted, and not listed.
+            Source::Samples(samples) => {
+                let listed = samples.take(&mut note);
+                let taken = self.account();
+                listed.and_then(|listed| taken.checked_sub(listed))
+            }
+            Source::Count => Some(self.account()),
+        };
+        let addresses = room.get_mut(..n)?;
+        unlisted.map(|unlisted| News { addresses, unlisted })
+    }
+
+    /// Faults taken since the last time.
+    fn account(&mut self) -> u64 {
+        let now = fault_count();
+        now.wrapping_sub(core::mem::replace(&mut self.known, now))
+    }
+
+    /// Passes over what is new.
+    pub fn skip(&mut self) {
+        match &mut self.source {
+            Source::List(list) => return list.skip(),
+            Source::Samples(samples) => samples.skip(),
+            Source::Count => {}
+        }
+        self.known = fault_count();
+    }
+
+    /// Is there a fault at the page, or at a neighbour that could have filled it, among what is new?
+    pub fn may_have_met(&mut self, page: u64) -> bool {
+        match &mut self.source {
+            Source::List(list) => list.has(|address| chunk_of(address) == chunk_of(page)),
+            _ => self.any(),
+        }
+    }
+
+    /// Are there no others than those whose addresses are known?
+    pub fn all_are_listed(&self) -> bool {
+        matches!(self.source, Source::List(_))
+    }
+}
+
+/// Takes a page fault that a source of addresses must show, and returns its address.
+pub fn probe() -> u64 {
+    let at = scratch::fault_probe();
+    // SAFETY: the page is the engine's own and holds nothing.
+    unsafe {
+        syscall!(nr::MADVISE, at, 4096, 4);
+        (at as *mut u8).write_volatile(1);
+    }
+    at
+}
