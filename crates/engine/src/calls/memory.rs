@@ -240,10 +240,15 @@ fn madvise(e: &mut Engine, call: &Call) -> i64 {
             if !rewrite::changing(addr, end) {
                 return err::ENOMEM;
             }
-            if e.is_lazy(addr, end) {
-                return discard_lazy(e, addr, end, call);
+            let lazy = e.is_lazy(addr, end);
+            if lazy && advice != MADV_FREE {
+                return discard_lazy(addr, end, call);
             }
             let r = native(call);
+            if lazy && r == err::EINVAL && addr % 4096 == 0 {
+                // What is mapped from the store is no anonymous memory to the kernel. Pages may also stay as they are.
+                return 0;
+            }
             if r == 0 && advice != MADV_FREE {
                 e.drop_range(addr, end);
             }
@@ -260,7 +265,7 @@ fn madvise(e: &mut Engine, call: &Call) -> i64 {
 }
 
 /// In a lazily restored region MADV_DONTNEED would expose what the store holds: the pages are zeroed instead.
-fn discard_lazy(_e: &mut Engine, start: u64, end: u64, call: &Call) -> i64 {
+fn discard_lazy(start: u64, end: u64, call: &Call) -> i64 {
     let r = native(call);
     if r == 0 && !without(Mutant::LazyDiscard) {
         let mut p = start;
