@@ -17,6 +17,8 @@ use crate::setting::Setting;
 pub enum Attack {
     /// SIGKILL at any moment.
     Kill,
+    /// SIGKILL at any moment, while every commit is compared with all of memory: one that has missed a page ends protection.
+    Checked,
     /// SIGKILL in each phase in turn, rare ones too.
     Aimed,
     /// Fatal signals that a bug would cause, sent from outside.
@@ -47,6 +49,7 @@ impl Attack {
     pub const fn name(self) -> &'static str {
         match self {
             Attack::Kill => "kill",
+            Attack::Checked => "checked",
             Attack::Aimed => "aimed",
             Attack::Fatal => "fatal",
             Attack::Anchor => "anchor",
@@ -58,6 +61,14 @@ impl Attack {
             Attack::Stopped => "stopped",
             Attack::Window => "window",
             Attack::Calm => "calm",
+        }
+    }
+
+    /// Options of `outlast run` that it takes.
+    pub fn options(self) -> &'static [&'static str] {
+        match self {
+            Attack::Checked => &["--check-commits"],
+            _ => &[],
         }
     }
 
@@ -96,7 +107,7 @@ impl Attack {
             blows,
         };
         match self {
-            Attack::Kill | Attack::Window => plan,
+            Attack::Kill | Attack::Checked | Attack::Window => plan,
             Attack::Aimed => Plan { aim: Some(aimed_at(round)), blows: 6, ..plan },
             Attack::Fatal => Plan { signals: FATAL.to_vec(), ..plan },
             Attack::Anchor => Plan { targets: vec![Target::Anchor, Target::Program], pace: CALM, ..plan },

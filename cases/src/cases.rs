@@ -26,6 +26,7 @@ mod stumble;
 mod tcp;
 mod unwind;
 mod vectors;
+mod written_pages;
 
 use crate::case::Case;
 
@@ -41,6 +42,7 @@ pub fn all() -> impl Iterator<Item = &'static Case> {
         descriptors::CASES,
         heap::CASES,
         mapper::CASES,
+        written_pages::CASES,
         unwind::CASES,
         jumps::CASES,
         recursion::CASES,

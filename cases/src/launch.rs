@@ -22,7 +22,7 @@ pub struct Tools {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Harness {
     Native,
-    Outlast { mutant: Option<String> },
+    Outlast { options: &'static [&'static str], mutant: Option<String> },
 }
 
 /// Builds command lines for one room and setting.
@@ -37,10 +37,10 @@ impl Launcher {
     /// Command that runs `program` in the room.
     pub fn program(&self, program: &Program, harness: &Harness) -> Command {
         let mut words = Vec::new();
-        if let Harness::Outlast { mutant } = harness {
+        if let Harness::Outlast { options, mutant } = harness {
             words.push(self.tools.outlast.display().to_string());
             words.extend(["run", "--name", NAME].map(String::from));
-            words.extend(self.setting.options().iter().map(|s| s.to_string()));
+            words.extend(self.setting.options().iter().chain(*options).map(|s| s.to_string()));
             if let Some(mutant) = mutant {
                 words.extend(["--test-hook".to_string(), mutant.clone()]);
             }

@@ -3,7 +3,7 @@
 use crate::attack::Attack;
 use crate::case::Case;
 use crate::cases;
-use crate::setting::{Setting, User};
+use crate::setting::{Setting, Tracker, User};
 use crate::trial::Trial;
 
 /// How thorough a run of the suite is.
@@ -35,6 +35,7 @@ const SELF_HARMING: &[&str] =
 
 /// Cases for the attacks beside SIGKILL, each busy, so that it commits between two blows.
 const OTHERWISE: &[(Attack, &[&str])] = &[
+    (Attack::Checked, &["pipe_counter", "heap", "mapper", "files", "python_script", "written_pages"]),
     (Attack::Aimed, &["pipe_counter", "pipe_echo", "socket_echo", "heap", "signals"]),
     (Attack::Fatal, &["pipe_counter", "pipe_echo", "heap", "files", "vectors", "tcp_poll", "python_script"]),
     (Attack::Anchor, &["pipe_counter", "socket_echo", "heap", "descriptors", "tcp_epoll"]),
@@ -67,7 +68,9 @@ impl Test {
     pub fn is_in(&self, profile: Profile) -> bool {
         let telling = TELLING.contains(&self.case.name) && self.attack == Attack::Kill;
         let window = self.attack == Attack::Window && self.setting == Setting::PLAIN_WITHOUT_RING;
-        profile == Profile::Soak || self.setting == Setting::PLAIN || telling || window
+        // Root and ordinary users learn of written pages in different ways.
+        let checked = self.attack == Attack::Checked && self.setting.ring;
+        profile == Profile::Soak || self.setting == Setting::PLAIN || telling || window || checked
     }
 
     /// Blows that must land in it.
@@ -105,6 +108,8 @@ pub fn all() -> Vec<Test> {
                 tests.push(Test { attack: Attack::Window, case, setting });
             }
             let more = OTHERWISE.iter().filter(|(_, names)| names.contains(&case.name));
+            // The other tracker meets every write itself: there is nothing to compare.
+            let more = more.filter(|(attack, _)| *attack != Attack::Checked || setting.tracker == Tracker::Async);
             tests.extend(more.map(|(attack, _)| Test { attack: *attack, case, setting }));
         }
     }

@@ -38,7 +38,7 @@ const HUNTERS: &[(&str, &[&str])] = &[
     ("process-group", &["kill::identity", "kill::identity_terminal"]),
     ("dirty-page", &["kill::heap"]),
     ("hot-page", &["kill::pipe_counter", "kill::heap"]),
-    ("listed-fault", &["kill::heap", "kill::python_script"]),
+    ("listed-fault", &["checked::heap", "kill::heap"]),
     ("drop", &["kill::mapper_static", "kill::mapper"]),
     ("regions", &["kill::mapper"]),
     ("lazy-discard", &["kill::mapper", "kill::mapper_static"]),
