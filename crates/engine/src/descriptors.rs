@@ -13,7 +13,8 @@ pub const HIGHEST: usize = 65536;
 /// The table.
 pub struct Descriptors {
     open: [u64; HIGHEST / 64],
-    kinds: [u8; CACHED],
+    /// A kind, and the bits below. The gate looks here, too.
+    pub kinds: [u8; CACHED],
     /// The commit since which the offset is in the journal.
     noted: [u64; CACHED],
     /// Length of `open` in words that matter.
@@ -39,22 +40,36 @@ pub const DELAYED: usize = 48;
 /// Beside the kind in the cache: what is written there may end up in the program's own memory.
 const IS_MEMORY: u8 = 0x80;
 
-/// Is it the memory file of a process? Its name and size are empty in `fstat`, so it is asked for its name.
-fn is_memory(fd: i32) -> bool {
-    let (mut fs, mut name) = ([0u64; 15], [0u8; 64]);
-    let mut link = [0u8; 32];
-    crate::text::join(&mut link, &[b"/proc/self/fd/"], Some(fd as u64));
-    // SAFETY: fstatfs writes 120 bytes, readlinkat at most as many as there is room for.
-    unsafe {
-        if syscall!(nr::FSTATFS, fd, fs.as_mut_ptr()) != 0 || fs[0] != PROC_SUPER_MAGIC {
-            return false;
-        }
-        let n = syscall!(nr::READLINKAT, -100i64, link.as_ptr(), name.as_mut_ptr(), name.len());
-        name[..n.max(0) as usize].ends_with(b"/mem")
+/// Beside the kind in the cache: what is read there is copied to the program's memory, whose pages are not pinned.
+pub const COPIES: u8 = 0x40;
+
+const PROC_SUPER_MAGIC: u64 = 0x9fa0;
+/// File systems that copy but for O_DIRECT: ext4, XFS, Btrfs, F2FS, tmpfs, SquashFS. Others may pin whatever they like.
+const COPYING: [u64; 6] = [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010, 0x0102_1994, 0x7371_7368];
+const F_GETFL: u64 = 3;
+const O_DIRECT: u64 = 0o40000;
+
+/// The bits for a regular file.
+fn bits_of(fd: i32) -> u8 {
+    let mut fs = [0u64; 15];
+    // SAFETY: fstatfs writes 120 bytes; F_GETFL has no effect.
+    let (r, flags) = unsafe { (syscall!(nr::FSTATFS, fd, fs.as_mut_ptr()), syscall!(nr::FCNTL, fd, F_GETFL)) };
+    match fs[0] {
+        _ if r != 0 || flags < 0 => 0,
+        PROC_SUPER_MAGIC if is_memory(fd) => IS_MEMORY,
+        system if COPYING.contains(&system) && flags as u64 & O_DIRECT == 0 => COPIES,
+        _ => 0,
     }
 }
 
-const PROC_SUPER_MAGIC: u64 = 0x9fa0;
+/// Is a file of /proc the memory of a process? Its name and size are empty in `fstat`, so it is asked for its name.
+fn is_memory(fd: i32) -> bool {
+    let (mut link, mut name) = ([0u8; 32], [0u8; 64]);
+    crate::text::join(&mut link, &[b"/proc/self/fd/"], Some(fd as u64));
+    // SAFETY: readlinkat writes at most as many bytes as there is room for.
+    let n = unsafe { syscall!(nr::READLINKAT, -100i64, link.as_ptr(), name.as_mut_ptr(), name.len()) };
+    name[..n.max(0) as usize].ends_with(b"/mem")
+}
 
 /// Kind by `st_mode`; terminals are told from other character devices by TCGETS.
 pub fn classify(fd: i32) -> u32 {
@@ -167,12 +182,11 @@ impl Descriptors {
     #[inline]
     pub fn kind(&mut self, fd: i32) -> u32 {
         match self.kinds.get(fd as usize) {
-            Some(&k) if k != 0 => (k & !IS_MEMORY) as u32,
+            Some(&k) if k != 0 => (k & !(IS_MEMORY | COPIES)) as u32,
             _ => {
                 let k = classify(fd);
                 if fd >= 0 && (fd as usize) < CACHED {
-                    let memory = if k == kind::REGULAR && is_memory(fd) { IS_MEMORY } else { 0 };
-                    self.kinds[fd as usize] = k as u8 | memory;
+                    self.kinds[fd as usize] = k as u8 | if k == kind::REGULAR { bits_of(fd) } else { 0 };
                 }
                 k
             }
@@ -183,6 +197,17 @@ impl Descriptors {
     pub fn is_memory(&mut self, fd: i32) -> bool {
         self.kind(fd);
         self.kinds.get(fd as usize).is_none_or(|k| k & IS_MEMORY != 0)
+    }
+
+    /// Is what is read there copied?
+    pub fn copies(&mut self, fd: i32) -> bool {
+        self.kind(fd);
+        self.kinds.get(fd as usize).is_some_and(|k| k & COPIES != 0)
+    }
+
+    /// The flags of some file are about to change, and so for all descriptors of it.
+    pub fn forget_kinds(&mut self) {
+        self.kinds = [0; CACHED];
     }
 
     /// Must the offset of `fd` be noted in the journal of commit `seq`? True once for each commit.

@@ -14,6 +14,9 @@ use outlast_image::context::{pending_kind, PendingCall};
 use outlast_image::degradation::Degradation;
 use outlast_image::event::phase as at;
 
+/// In the place of a class: goes straight through the gate if its descriptor is one of which the kernel copies.
+pub const BY_DESCRIPTOR: u8 = 0xff;
+
 /// One byte a system call; 0 goes straight through the gate. The assembler's copy of the table.
 pub static CLASS: [AtomicU8; 512] = {
     let mut table = [const { AtomicU8::new(0) }; 512];
@@ -42,7 +45,9 @@ pub fn answer_ids() {
 pub fn slow_down_tracked(e: &Engine) {
     for (n, class) in CLASS.iter().enumerate() {
         if class.load(Relaxed) == Class::Pure as u8 && e.tracker.must_see(n as u64) {
-            class.store(Class::Thread as u8, Relaxed);
+            let by_descriptor = matches!(n as u64, nr::PREAD64 | nr::PREADV);
+            let by_descriptor = by_descriptor && !e.tracker.guards_kernel_writes();
+            class.store(if by_descriptor { BY_DESCRIPTOR } else { Class::Thread as u8 }, Relaxed);
         }
     }
 }

@@ -4,12 +4,15 @@
 //! What a call may touch is noted before it is issued, and looked at by every commit until the first one after the call.
 
 use crate::dispatch::Call;
+use crate::state::engine;
 use crate::sys::nr;
 use crate::user;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
 use outlast_calls::{written, Memory, Told};
 
 const RANGES: usize = 16;
+/// Sets O_DIRECT, among others.
+const F_SETFL: u64 = 4;
 const FUTEX_PRIVATE_FLAG: u64 = 128;
 /// Types of ioctl requests that copy: terminals and descriptors, sockets.
 const COPYING: [u64; 2] = [0x54, 0x89];
@@ -50,6 +53,9 @@ impl Memory for Program {
 pub fn note(call: &Call) {
     let a = &call.args;
     match call.nr {
+        // SAFETY: as `copies`.
+        nr::FCNTL if a[1] == F_SETFL => unsafe { engine() }.fds.forget_kinds(),
+        nr::READ | nr::PREAD64 | nr::READV | nr::PREADV if copies(call.fd()) => {}
         nr::READ | nr::PREAD64 => add(a[1], a[1].saturating_add(a[2])),
         nr::READV | nr::PREADV | nr::PREADV2 | nr::RECVFROM | nr::RECVMSG | RECVMMSG | VMSPLICE => add_written(call),
         nr::FUTEX if a[1] & FUTEX_PRIVATE_FLAG == 0 => {
@@ -61,6 +67,12 @@ pub fn note(call: &Call) {
         IO_SUBMIT | IO_GETEVENTS | IO_PGETEVENTS | nr::IO_URING_ENTER | PROCESS_VM_WRITEV => add_everything(),
         _ => {}
     }
+}
+
+/// Is what a read of this descriptor gives copied to the program's memory?
+fn copies(fd: i32) -> bool {
+    // SAFETY: at the gate, in no part of the engine that looks at the table of descriptors.
+    unsafe { engine() }.fds.copies(fd)
 }
 
 #[cold]

@@ -92,7 +92,7 @@ pub struct Engine {
 const NO_ACTION: SignalAction = SignalAction { handler: 0, flags: 0, restorer: 0, mask: 0 };
 
 // SAFETY of zeroed parts: plain integers.
-static mut ENGINE: Engine = Engine {
+pub static mut ENGINE: Engine = Engine {
     args: unsafe { core::mem::zeroed() },
     store: None,
     tracker: Tracker::new(),
