@@ -5,6 +5,7 @@ use crate::drive::{Drive, Input};
 use crate::launch::program;
 
 pub const CASES: &[Case] = &[
+    Case::new("transfers", |_| Ok(Program::new(&[&program("transfers"), "60"])), |_| Drive::Pipes(Input::none())),
     Case::new("files", |_| Ok(Program::new(&[&program("files"), "600"])), |_| Drive::Pipes(Input::none())),
     Case::new(
         "files_static",

@@ -4,5 +4,8 @@ use crate::case::{Case, Program};
 use crate::drive::{Drive, Input};
 use crate::launch::program;
 
-pub const CASES: &[Case] =
-    &[Case::new("signals", |_| Ok(Program::new(&[&program("signals"), "200"])), |_| Drive::Pipes(Input::none()))];
+pub const CASES: &[Case] = &[
+    Case::new("signals", |_| Ok(Program::new(&[&program("signals"), "200"])), |_| Drive::Pipes(Input::none())),
+    Case::new("realtime", |_| Ok(Program::new(&[&program("realtime"), "200"])), |_| Drive::Pipes(Input::none())),
+    Case::new("masks", |_| Ok(Program::new(&[&program("masks"), "20"])), |_| Drive::Pipes(Input::none())),
+];

@@ -20,6 +20,7 @@ mod frame;
 mod gate;
 mod held;
 mod hot;
+mod interrupted;
 mod kernel_writes;
 mod memory_functions;
 mod mutant;

@@ -135,11 +135,17 @@ impl Queue {
     }
 }
 
-/// Sends a signal to this process, as if it came from where `info` says.
+/// Sends a signal to this process, as if it came from where `info` says: to the thread, if that is how it was sent, else to
+/// the process. The kernel hands out those of the thread first.
 pub fn send(info: &Info) {
-    // SAFETY: a signal to this very thread; the information lies in memory for the length of the call.
+    const SI_TKILL: i32 = -6;
+    // SAFETY: a signal to this very process; the information lies in memory for the length of the call.
     unsafe {
         let (pid, tid) = (syscall!(nr::GETPID), syscall!(nr::GETTID));
-        syscall!(nr::RT_TGSIGQUEUEINFO, pid, tid, signal_of(info), info.as_ptr());
+        if info[1] as i32 == SI_TKILL {
+            syscall!(nr::RT_TGSIGQUEUEINFO, pid, tid, signal_of(info), info.as_ptr());
+        } else {
+            syscall!(nr::RT_SIGQUEUEINFO, pid, signal_of(info), info.as_ptr());
+        }
     }
 }

@@ -8,10 +8,9 @@
 use crate::calls::shared_child::{self, SHARED};
 use crate::calls::timers;
 use crate::control::{control, engine_error, phase};
-use crate::frame::{
-    self, Signal, Ucontext, Vector, SA_NODEFER, SA_ONSTACK, SA_RESETHAND, SA_RESTART, SA_RESTORER, SA_SIGINFO,
-};
+use crate::frame::{self, Signal, Ucontext, Vector, SA_NODEFER, SA_ONSTACK, SA_RESETHAND, SA_RESTORER, SA_SIGINFO};
 use crate::held;
+use crate::interrupted;
 use crate::mutant::without;
 use crate::state::{engine, journal};
 use crate::sys::{err, nr, syscall};
@@ -279,8 +278,8 @@ unsafe extern "C" fn on_signal(sig: i32, info: *mut [u64; 16], uc: *mut Ucontext
         note_taken(info);
     }
     let mut regs = uc.regs;
-    restart_if_wanted(t, &mut regs, &action);
     let mask = t.mask;
+    interrupted::settle(t, &mut regs, sig, &action);
     let signal = Signal { info, action: &action, fault: [uc.err, uc.trapno, uc.cr2] };
     match frame::build(t, &regs, vector, mask, &signal) {
         Some(new) => {
@@ -378,19 +377,6 @@ pub fn note_taken(info: &[u64; 16]) {
     }
 }
 
-/// A call that was interrupted goes on after the handler, if the handler and the call are of that kind.
-fn restart_if_wanted(t: &mut Thread, regs: &mut outlast_image::context::Registers, action: &SignalAction) {
-    if t.interrupted != 0
-        && regs.rax as i64 == err::EINTR
-        && action.flags & SA_RESTART != 0
-        && crate::dispatch::restarts(t.call)
-    {
-        regs.rip -= 2;
-        regs.rax = t.call;
-    }
-    t.interrupted = 0;
-}
-
 fn enter_handler(t: &mut Thread, sig: i32, action: &SignalAction) {
     t.mask |= action.mask;
     if action.flags & SA_NODEFER == 0 {
@@ -414,9 +400,9 @@ pub unsafe extern "C" fn pending_work(t: &mut Thread) {
         t.pending.fetch_and(!pending_bit::REQUEST, AcqRel);
         if t.pending.load(Acquire) == 0 && t.interrupted != 0 && t.regs.rax as i64 == err::EINTR {
             // The program must not notice: the call is issued again, and a commit that is asked for stands before it.
-            t.interrupted = 0;
-            t.regs.rip -= 2;
-            t.regs.rax = t.call;
+            let mut regs = t.regs;
+            interrupted::issue_again(t, &mut regs);
+            t.regs = regs;
         }
         crate::requests::serve();
     }
@@ -449,9 +435,8 @@ unsafe fn deliver(t: &mut Thread) {
     }
     note_taken(&info);
     let mut regs = t.regs;
-    restart_if_wanted(t, &mut regs, &action);
-    let mask = if t.restore_mask != 0 { t.saved_mask } else { t.mask };
-    t.restore_mask = 0;
+    let mask = t.mask;
+    interrupted::settle(t, &mut regs, sig, &action);
     let signal = Signal { info: &info, action: &action, fault: [0; 3] };
     match frame::build(t, &regs, Vector::Saved, mask, &signal) {
         Some(new) => {

@@ -40,10 +40,6 @@ pub struct Thread {
     pub call: u64,
     /// The signals the program has blocked.
     pub mask: u64,
-    /// The mask to return to when a signal interrupts a call with a mask of its own; see `restore_mask`.
-    pub saved_mask: u64,
-    /// Not 0: `saved_mask` counts.
-    pub restore_mask: u64,
     /// The program's alternate stack: address, flags, length.
     pub altstack: [u64; 3],
     /// Stack of a child that shares this memory.

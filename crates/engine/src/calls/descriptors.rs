@@ -5,8 +5,8 @@
 //! that the program closes lives on under a hidden number until the next commit, if closing it is invisible to
 //! others; closing a pipe or socket is seen by its peer and is a visible event.
 
-use crate::calls::{names, own_folder, own_maps};
-use crate::commit::{commit, commit_before_call};
+use crate::calls::{names, offsets, own_folder, own_maps};
+use crate::commit::commit;
 use crate::control::phase;
 use crate::descriptors::HIGHEST;
 use crate::dispatch::{interruptible, native, redo, Call};
@@ -238,28 +238,12 @@ pub fn fcntl(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     }
 }
 
-/// Notes the offset of a file before its first change since the commit.
-pub fn note_offset(e: &mut Engine, fd: i32) {
-    let seq = e.store().seq();
-    if e.fds.note_offset(fd, seq) {
-        // SAFETY: lseek(fd, 0, SEEK_CUR) has no effect.
-        let old = unsafe { syscall!(nr::LSEEK, fd, 0, 1) };
-        if !err::is(old) {
-            let entry = [fd as i64, old];
-            let noted = e.store().journal_append(journal::OFFSET, bytemuck::bytes_of(&entry)).is_ok();
-            if !noted && commit_before_call(e) != 0 {
-                note_offset(e, fd);
-            }
-        }
-    }
-}
-
 /// lseek, getdents.
 pub fn offset(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     if call.nr == nr::FCNTL {
         return fcntl(e, t, call);
     }
-    note_offset(e, call.fd());
+    offsets::note(e, call.fd());
     let entries = matches!(call.nr, nr::GETDENTS | nr::GETDENTS64);
     loop {
         let r = interruptible(t, call);

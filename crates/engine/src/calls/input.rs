@@ -5,7 +5,7 @@
 //! stands before, and a restored process gives it to the program.
 
 use super::message::{self, Header, Vectors, CONTROL, CONTROL_LEN, DATA, DATA_LEN, HEAD, NAME, NAME_LEN};
-use crate::calls::descriptors::note_offset;
+use super::offsets;
 use crate::commit::commit;
 use crate::dispatch::{interruptible, visible, Call};
 use crate::mutant::without;
@@ -35,7 +35,7 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         (_, kind::UNKNOWN) | (nr::PREAD64 | nr::PREADV, _) | (55, _) => interruptible(t, call),
         (_, kind::CHARACTER) => interruptible(t, call),
         (_, kind::REGULAR | kind::DIRECTORY | kind::BLOCK) => {
-            note_offset(e, fd);
+            offsets::note_moved(e, call);
             interruptible(t, call)
         }
         (nr::READ | nr::READV | nr::RECVFROM | nr::RECVMSG | nr::ACCEPT | nr::ACCEPT4, _) => consume(e, t, call),

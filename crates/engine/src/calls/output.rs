@@ -1,12 +1,9 @@
 //! Calls that others can see: output is committed before it leaves, and leaves exactly once.
-//!
-//! Regular files take no ring: the offset before the call goes into the journal of the commit, so a restored process
-//! writes the same bytes to the same place again. For appends the size before the call tells what happened.
 
 use super::message::{single, Header, Vectors, CONTROL, CONTROL_LEN, DATA, DATA_LEN, HEAD, NAME, NAME_LEN};
-use crate::calls::descriptors::note_offset;
+use super::{move_between, offsets, write_file};
 use crate::commit::commit;
-use crate::control::{control, phase};
+use crate::control::control;
 use crate::dispatch::{interruptible, native, visible, Call};
 use crate::mutant::without;
 use crate::operation::{self, is_nonblocking, knows_nowait, wait_ready, Operation, POLLOUT};
@@ -14,15 +11,11 @@ use crate::ring::{op, Entry};
 use crate::state::Engine;
 use crate::sys::{err, nr, syscall};
 use crate::thread::{pending_bit, Thread};
-use crate::tracker::Track;
 use crate::user;
 use core::sync::atomic::Ordering::*;
-use outlast_image::context::{pending_kind, PendingCall};
 use outlast_image::descriptor::descriptor_kind as kind;
-use outlast_image::event::phase as at;
 use outlast_image::mutant::Mutant;
 
-const O_APPEND: i64 = 0o2000;
 const MSG_DONTWAIT: u64 = 0x40;
 const MSG_NOSIGNAL: u64 = 0x4000;
 const RWF_NOWAIT: u32 = 8;
@@ -33,7 +26,7 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     match (call.nr, e.fds.kind(fd)) {
         (_, kind::UNKNOWN) => native(call),
         (nr::PWRITE64 | nr::PWRITEV | nr::PWRITEV2 | nr::WRITE | nr::WRITEV, kind::REGULAR | kind::BLOCK) => {
-            write_file(e, t, call)
+            write_file::serve(e, t, call)
         }
         (nr::WRITE | nr::WRITEV, kind::CHARACTER) if is_null(fd) => native(call),
         (nr::WRITE | nr::WRITEV | nr::SENDTO | nr::SENDMSG, _) => send(e, t, call),
@@ -42,11 +35,7 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         {
             send(e, t, call)
         }
-        (nr::SENDFILE, kind::REGULAR) => {
-            note_offset(e, call.args[1] as i32);
-            note_offset(e, fd);
-            visible(e, t, call)
-        }
+        (nr::SENDFILE | nr::COPY_FILE_RANGE | nr::SPLICE, _) => move_between::serve(e, t, call),
         _ => visible(e, t, call),
     }
 }
@@ -225,7 +214,7 @@ fn sent_file(e: &mut Engine, call: &Call, n: u64) -> i64 {
         let Some(old) = user::read::<u64>(a[2]) else { return err::EFAULT };
         user::write(a[2], &(old + n));
     } else {
-        note_offset(e, a[1] as i32);
+        offsets::note(e, a[1] as i32);
         // SAFETY: moves the offset of the program's file, noted in the journal.
         unsafe { syscall!(nr::LSEEK, a[1], n, 1) };
     }
@@ -256,51 +245,4 @@ fn message(fd: i32, mut header: Header, flags: u64) -> Result<Entry, i64> {
     unsafe { (HEAD as *mut Header).write(header) };
     let op_flags = (flags | MSG_DONTWAIT) as u32;
     Ok(Entry { opcode: op::SENDMSG, fd, addr: HEAD, len: 1, op_flags, ..Default::default() })
-}
-
-fn write_file(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
-    let fd = call.fd();
-    let mut pending = call.pending(pending_kind::REDO);
-    // SAFETY: F_GETFL has no effect.
-    let appends = unsafe { syscall!(nr::FCNTL, fd, 3) } & O_APPEND != 0;
-    if appends {
-        pending.kind = pending_kind::OFFSET;
-        pending.size = file_size(fd);
-    }
-    if commit(e, pending) == 0 {
-        return interruptible(t, call);
-    }
-    if !matches!(call.nr, nr::PWRITE64 | nr::PWRITEV | nr::PWRITEV2) && !appends {
-        note_offset(e, fd);
-    }
-    phase(at::OPERATION);
-    let r = native(call);
-    phase(at::COMPLETED);
-    if e.fds.is_memory(fd) {
-        e.tracker.written_behind();
-    }
-    r
-}
-
-fn file_size(fd: i32) -> u64 {
-    let mut st = [0u64; 18];
-    // SAFETY: fstat writes 144 bytes; st_size is the seventh word.
-    unsafe { syscall!(nr::FSTAT, fd, st.as_mut_ptr()) };
-    st[6]
-}
-
-/// An append that a dead predecessor may have made: the file's size tells.
-pub fn finish_append(call: &Call, pending: &PendingCall) -> i64 {
-    let fd = call.fd();
-    let grown = file_size(fd).saturating_sub(pending.size);
-    let total = match call.nr {
-        nr::WRITE | nr::PWRITE64 => call.args[2],
-        _ => Vectors::new(call.args[1], call.args[2]).map_or(0, |v| v.total),
-    };
-    if grown > 0 && grown <= total && !without(Mutant::AppendWitness) {
-        // SAFETY: leaves the offset where the append would have.
-        unsafe { syscall!(nr::LSEEK, fd, pending.size + grown, 0) };
-        return grown as i64;
-    }
-    native(call)
 }

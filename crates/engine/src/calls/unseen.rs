@@ -1,7 +1,7 @@
 //! `--commit manual`: calls that others see are made with no commit before them. A recovery goes back to the last commit that
 //! was asked for; what the program wrote since is written again, what it read since is gone.
 
-use super::{descriptors, input};
+use super::{input, offsets};
 use crate::dispatch::{interruptible, Call};
 use crate::state::Engine;
 use crate::sys::nr;
@@ -15,18 +15,7 @@ pub fn chosen(e: &Engine) -> bool {
 
 /// Makes the call; what a rollback has to undo of it is noted.
 pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
-    match call.nr {
-        nr::SPLICE | nr::COPY_FILE_RANGE => {
-            descriptors::note_offset(e, call.fd());
-            descriptors::note_offset(e, call.args[2] as i32);
-        }
-        nr::SENDFILE => {
-            descriptors::note_offset(e, call.fd());
-            descriptors::note_offset(e, call.args[1] as i32);
-        }
-        nr::READ | nr::READV | nr::WRITE | nr::WRITEV => descriptors::note_offset(e, call.fd()),
-        _ => {}
-    }
+    offsets::note_moved(e, call);
     let r = interruptible(t, call);
     match call.nr {
         nr::OPEN | nr::OPENAT | nr::OPENAT2 | nr::CREAT | nr::ACCEPT | nr::ACCEPT4 => e.fds.opened(r),

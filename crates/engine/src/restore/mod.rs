@@ -252,7 +252,7 @@ unsafe fn restore_thread(e: &mut Engine, t: &mut Thread, c: &ThreadContext) {
     t.robust_list = c.robust_list;
     t.rseq = c.rseq;
     t.call = c.pending.nr as u64;
-    (t.interrupted, t.restore_mask, t.by_trap) = (0, 0, 0);
+    (t.interrupted, t.by_trap) = (0, 0);
     thread::set_fs_base(c.fs_base);
     if c.tid_address != 0 {
         syscall!(nr::SET_TID_ADDRESS, c.tid_address);

@@ -38,7 +38,7 @@ pub fn finish(e: &mut Engine, t: &mut Thread, pending: &PendingCall, operation: 
     let r = match pending.kind {
         pending_kind::NONE => return,
         pending_kind::RING | pending_kind::NOTED => operate(e, t, &call, pending.kind, operation),
-        pending_kind::OFFSET => calls::output::finish_append(&call, pending),
+        pending_kind::OFFSET => calls::write_file::finish_append(&call, pending),
         pending_kind::EXEC => calls::exec::serve(e, t, &call),
         pending_kind::SPAWN => match calls::spawn::again(e, t, &call) {
             Outcome::Return(r) => r,
@@ -68,9 +68,7 @@ fn again(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     if matches!(call.nr, nr::DUP2 | nr::DUP3) && !calls::descriptors::make_way(e, call.args[1] as i32) {
         return err::EBADF;
     }
-    if call.nr == nr::WRITE || call.nr == nr::WRITEV {
-        calls::descriptors::note_offset(e, call.fd());
-    }
+    calls::offsets::note_moved(e, call);
     if calls::inherited::is_one(call) {
         return calls::inherited::change(e, t, call);
     }
