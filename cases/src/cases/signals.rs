@@ -1,6 +1,6 @@
 //! Signals, each to be taken exactly once.
 
-use crate::case::{Case, Program};
+use crate::case::{Case, Program, SPREAD};
 use crate::drive::{Drive, Input};
 use crate::launch::program;
 
@@ -8,4 +8,6 @@ pub const CASES: &[Case] = &[
     Case::new("signals", |_| Ok(Program::new(&[&program("signals"), "200"])), |_| Drive::Pipes(Input::none())),
     Case::new("realtime", |_| Ok(Program::new(&[&program("realtime"), "200"])), |_| Drive::Pipes(Input::none())),
     Case::new("masks", |_| Ok(Program::new(&[&program("masks"), "20"])), |_| Drive::Pipes(Input::none())),
+    Case::new("blocked", |_| Ok(Program::new(&[&program("blocked"), "10"])), |_| Drive::Pipes(Input::none()))
+        .pace(SPREAD),
 ];

@@ -127,21 +127,29 @@ unsafe fn run(rung: Rung) -> ! {
     if err::is(native::dispatch_on()) {
         fail!(0);
     }
-    // What the pending call took is taken out of the queue first; one that may still wait must hear the signals.
-    let done_before = operation.was_found();
-    if !done_before {
-        requeue_signals(e);
-        close_extra(e, rewound);
-    }
     c.state.store(state::PROTECTED, Release);
-    pending::finish(e, t, &context.pending, &mut operation, rung == Rung::Cold);
+    // What the pending call took or opened belongs to the program; to be made now it has to be able to wait.
+    let done_before = pending::is_done(&context.pending, &operation);
     if done_before {
-        requeue_signals(e);
-        close_extra(e, rewound);
+        pending::finish(e, t, &context.pending, &mut operation, rung == Rung::Cold);
     }
+    requeue_signals(e);
+    close_extra(e, rewound);
     descriptors::rearm(e);
     drop(access);
     crate::calls::timers::restore(e);
+    report(e, rung, begun);
+    held::begin(t);
+    signals::set_kernel_mask(t.mask);
+    if !done_before {
+        pending::finish(e, t, &context.pending, &mut operation, rung == Rung::Cold);
+    }
+    crate::gate::leave()
+}
+
+/// Tells the supervisor that the program is back.
+fn report(e: &mut Engine, rung: Rung, begun: u64) {
+    let c = control();
     let done = now_ns();
     c.t_resumed.store(done, Release);
     let seq = e.store().seq();
@@ -155,9 +163,6 @@ unsafe fn run(rung: Rung) -> ! {
     }
     c.restored.fetch_add(1, AcqRel);
     futex_wake(&c.restored);
-    held::begin(t);
-    signals::set_kernel_mask(t.mask);
-    crate::gate::leave()
 }
 
 /// Closes what the commit does not know.

@@ -4,7 +4,6 @@ use crate::calls;
 use crate::dispatch::{interruptible, Call, Outcome};
 use crate::noted;
 use crate::operation::Operation;
-use crate::signals;
 use crate::state::Engine;
 use crate::sys::{err, nr};
 use crate::thread::Thread;
@@ -25,7 +24,17 @@ fn is_operation(kind: u32) -> bool {
     matches!(kind, pending_kind::RING | pending_kind::NOTED)
 }
 
-/// Gives the program the call's result.
+/// Did the predecessor do all of it? An output that has more to send may have to wait.
+pub fn is_done(pending: &PendingCall, operation: &Operation) -> bool {
+    operation.was_found() && class_of(pending.nr as u64) != Some(Class::Output)
+}
+
+fn class_of(nr: u64) -> Option<Class> {
+    outlast_calls::row(nr).map(|r| r.class)
+}
+
+/// Gives the program the call's result. Unless the call [`is_done`], signals of the program may end it as they may end any
+/// call, and a death meanwhile is one of a program that runs.
 /// `cold`: the descriptors of the dead are gone.
 pub fn finish(e: &mut Engine, t: &mut Thread, pending: &PendingCall, operation: &mut Operation, cold: bool) {
     let call = Call { nr: pending.nr as u64, args: pending.args };
@@ -55,7 +64,7 @@ pub fn finish(e: &mut Engine, t: &mut Thread, pending: &PendingCall, operation: 
 }
 
 fn operate(e: &mut Engine, t: &mut Thread, call: &Call, kind: u32, operation: &mut Operation) -> i64 {
-    match outlast_calls::row(call.nr).map(|r| r.class) {
+    match class_of(call.nr) {
         Some(Class::Input) => calls::input::finish(e, t, call, operation),
         Some(Class::Output) => calls::output::finish(e, t, call, operation),
         _ if kind == pending_kind::NOTED || !e.ring.available() => noted::names::finish(e, t, call, operation),
@@ -81,8 +90,6 @@ fn again(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     if call.nr == nr::CLOSE_RANGE {
         return calls::descriptors::close_range_now(e, call);
     }
-    // It may wait, and a signal must end that.
-    signals::set_kernel_mask(t.mask);
     let r = interruptible(t, call);
     match call.nr {
         nr::CLOSE => {
