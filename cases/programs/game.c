@@ -1,5 +1,6 @@
 /* A small curses game: a worm is steered over the board with h, j, k, l, eats numbers and grows; q ends it. Each key is
- * one turn and the numbers come from a fixed sequence, so that the same keys always give the same game. */
+ * one turn and the numbers come from a fixed sequence, so that the same keys always give the same game.
+ * game [MILLISECONDS]: looks that often whether the window has another size, and not only when a key was typed. */
 #include <curses.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -83,11 +84,14 @@ static int turn(int key)
     return 1;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    /* curses looks for the new size when a read has ended. One that came just before the read would wait for a key. */
+    int patience = argc > 1 ? atoi(argv[1]) : -1;
     initscr();
     cbreak();
     noecho();
+    timeout(patience);
     if (has_colors()) {
         start_color();
         init_pair(1, COLOR_YELLOW, COLOR_BLACK);
@@ -98,7 +102,7 @@ int main(void)
     }
     place_food();
     draw();
-    for (int key; (key = getch()) != 'q' && key != ERR;) {
+    for (int key; (key = getch()) != 'q' && (key != ERR || patience > 0);) {
         if (!turn(key))
             break;
         draw();

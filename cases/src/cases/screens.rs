@@ -9,7 +9,8 @@ pub const CASES: &[Case] = &[
         .needs(&["/usr/bin/sc"])
         .pace(SPREAD),
     Case::new("game", |_| Ok(Program::new(&[&program("game")])), |_| Drive::Terminal(moves())).pace(SPREAD),
-    Case::new("game_resized", |_| Ok(Program::new(&[&program("game")])), |_| Drive::Terminal(resized())).pace(SPREAD),
+    Case::new("game_resized", |_| Ok(Program::new(&[&program("game"), "40"])), |_| Drive::Terminal(resized()))
+        .pace(SPREAD),
 ];
 
 fn spreadsheet() -> Script {
