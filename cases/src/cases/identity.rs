@@ -16,6 +16,7 @@ pub const CASES: &[Case] = &[
         |_| Ok(Program::new(&[&program("identity"), "1500", "limits"])),
         |_| Drive::Pipes(Input::none()),
     ),
+    Case::new("folders", |_| Ok(Program::new(&[&program("folders"), "400"])), |_| Drive::Pipes(Input::none())),
     Case::new("procfs", |_| Ok(Program::new(&[&program("procfs"), "300"])), |_| Drive::Pipes(Input::none())),
     Case::new("sleeper", |_| Ok(Program::new(&[&program("sleeper"), "60"])), |_| Drive::Pipes(Input::none())),
 ];

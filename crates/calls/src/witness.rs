@@ -37,6 +37,8 @@ pub enum Witness {
     Removed(Place),
     /// The new name has the inode that the old one had.
     Moved { from: Place, to: Place },
+    /// The working directory is another one.
+    Moving,
     /// The extended attribute named in argument `name` is gone.
     AttributeRemoved { of: Place, name: u8 },
     /// getsockname answers with an address of its own.

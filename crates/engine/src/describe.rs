@@ -1,11 +1,16 @@
-//! What a cold resume must know of a descriptor: its name, mode and offset, put into the commit after each change.
+//! What a cold resume must know of a descriptor: its name, mode and offset, put into the commit after each change; and of the
+//! working directory.
 
+use crate::calls::directory;
 use crate::state::{object, Engine};
 use crate::sys::{err, nr, syscall};
 use outlast_image::descriptor::{descriptor_kind as kind, Descriptor};
 
 /// Puts the descriptors that changed since the last commit into the record being built.
 pub fn changed(e: &mut Engine) {
+    if e.directory_dirty {
+        directory::describe(e);
+    }
     while let Some(fd) = e.fds.next_touched() {
         if e.fds.is_open(fd) {
             put(e, fd);

@@ -151,6 +151,8 @@ fn serve(e: &mut Engine, t: &mut Thread, call: Call) -> Outcome {
         Class::Open => Return(calls::descriptors::open(e, t, &call)),
         Class::Close => Return(calls::descriptors::close(e, t, &call)),
         Class::Offset => Return(calls::descriptors::offset(e, t, &call)),
+        Class::Redo | Class::Once if calls::directory::moves(&call) => Return(calls::directory::change(e, t, &call)),
+        Class::Redo if call.nr == nr::UMASK => Return(calls::directory::set_mask(e, &call)),
         Class::Input | Class::Output | Class::Once | Class::Wait if calls::unseen::chosen(e) => {
             Return(calls::unseen::serve(e, t, &call))
         }

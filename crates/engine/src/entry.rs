@@ -93,6 +93,7 @@ unsafe fn read_kernel_state(e: &mut Engine) {
     e.kernel.pid = if e.args.pid != 0 { e.args.pid } else { syscall!(nr::GETPID) as u32 };
     e.kernel.pgid = syscall!(nr::GETPGID, 0) as u32;
     e.kernel.sid = syscall!(nr::GETSID, 0) as u32;
+    crate::calls::directory::read_mask(e);
     read_comm(e);
 }
 

@@ -28,6 +28,8 @@ pub mod object {
     pub const STUBS: u16 = 7;
     /// `struct siginfo` of signals that the program sent to itself, in their order.
     pub const QUEUE: u16 = 8;
+    /// Path of the working directory.
+    pub const DIRECTORY: u16 = 9;
 }
 
 /// Kinds of journal entry.
@@ -72,6 +74,8 @@ pub struct Engine {
     pub queue: Queue,
     /// The kernel state changed since the last commit.
     pub kernel_dirty: bool,
+    /// The working directory is not the one in the store.
+    pub directory_dirty: bool,
     /// Regions may have changed since the last commit.
     pub maps_dirty: bool,
     pub drops: [(u64, u64); DROPS],
@@ -118,6 +122,7 @@ pub static mut ENGINE: Engine = Engine {
     },
     queue: Queue::new(),
     kernel_dirty: false,
+    directory_dirty: true,
     maps_dirty: false,
     drops: [(0, 0); DROPS],
     drop_count: 0,

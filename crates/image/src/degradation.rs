@@ -44,7 +44,7 @@ degradations! {
     TraceForbidden = 10, "trace-forbidden";
     /// The kernel offers no way to track dirty pages; the program runs unprotected.
     NoTracker = 11, "no-tracker";
-    /// A descriptor could not be reopened after a cold resume.
+    /// A descriptor or the working directory could not be reopened after a cold resume.
     DescriptorLost = 12, "descriptor-lost";
     /// A mapped file changed or vanished and could not be mapped again.
     MappingLost = 13, "mapping-lost";

@@ -39,6 +39,7 @@ pub struct KernelState {
     pub itimer: [u64; 2],
     /// Name of the thread, as `prctl(PR_GET_NAME)` tells.
     pub comm: [u8; 16],
+    /// What `umask` returns.
     pub umask: u32,
     /// The size of the terminal's window as the program was told last, `struct winsize`, and the descriptor by which it
     /// asked; -1 if it never did.

@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 use support::{finish, kill_everything, said, until, Home};
 
@@ -27,6 +28,31 @@ fn resumes_after_everything_was_killed() {
     assert_eq!(output.status.code(), Some(11), "{}", said(&output));
     assert_eq!(std::fs::read_to_string(&out).unwrap(), "1\n2\n");
     assert!(home.events("again").contains(&"resumed".into()), "{:?}", home.events("again"));
+}
+
+#[test]
+fn resumes_in_the_directory_and_with_the_mask_it_had() {
+    let home = Home::new();
+    let out = home.file("out");
+    let door = home.door();
+    let script = format!(
+        "cd {home}; mkdir inner; cd inner; umask 0137; echo go; {}; pwd; umask; : > new; exit 5",
+        door.wait(),
+        home = home.path().display()
+    );
+    let mut run = home.outlast(["run", "--name", "inside", "--", "bash", "-c", &script]);
+    let child = run.stdout(std::fs::File::create(&out).unwrap()).stderr(Stdio::null()).spawn().unwrap();
+    until("the first line", || std::fs::read(&out).unwrap() == b"go\n");
+    kill_everything(&home.await_protected("inside"));
+    finish(child);
+    home.await_status("inside", |status| status["state"] == "resumable");
+    door.open();
+    let output = home.outlast(["resume", "inside"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(5), "{}", said(&output));
+    let inner = home.file("inner");
+    assert_eq!(std::fs::read_to_string(&out).unwrap(), format!("go\n{}\n0137\n", inner.display()));
+    let mode = std::fs::metadata(inner.join("new")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o640);
 }
 
 #[test]

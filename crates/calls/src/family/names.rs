@@ -27,8 +27,8 @@ const fn moved(from: Place, to: Place) -> Witness {
 
 rows! {
     79 getcwd Pure .out(0, Bytes(Whole(1)));
-    80 chdir Redo
-        .note("a relative path would be walked twice: the committed directory is set first, from there it is the same \
+    80 chdir Once .witness(Witness::Moving)
+        .note("a relative path must not be walked twice; if the directory is the same as before, it leads to the same \
             again");
     81 fchdir Redo .fd(0) .note("the directory behind a descriptor is the same one again");
     82 rename Once .ring(Renameat) .witness(moved(Place::path(0), Place::path(1))) .note(MOVE);

@@ -2,6 +2,7 @@
 
 pub mod descriptors;
 pub mod devices;
+pub mod directory;
 pub mod epoll;
 pub mod exec;
 pub mod exit;

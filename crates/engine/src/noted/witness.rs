@@ -64,6 +64,7 @@ pub fn happened(call: &Call, witness: Witness) -> bool {
             let gone = if exchange { pair(&now, 0) == to } else { pair(&now, 0) != from };
             from != ABSENT && from != to && pair(&now, 2) == from && gone
         }
+        Witness::Moving => pair(&now, 0) != pair(&before, 0),
         Witness::AttributeRemoved { .. } | Witness::Connected | Witness::Bound => now[0] != before[0],
         Witness::None | Witness::Leader => false,
     }
@@ -87,6 +88,7 @@ fn look(call: &Call, witness: Witness) -> Look {
                 look[0] = unsafe { !err::is(syscall!(number, call.args[0], call.args[name as usize], 0, 0)) } as u64;
             }
         }
+        Witness::Moving => look[..2].copy_from_slice(&working_directory()),
         Witness::Connected => look[0] = u64::from(address(nr::GETPEERNAME, call.fd()).is_some()),
         Witness::Bound => look[0] = address(nr::GETSOCKNAME, call.fd()).unwrap_or(0),
         Witness::None | Witness::Leader => {}
@@ -100,6 +102,17 @@ fn identity(call: &Call, place: Place, flags: u64) -> Identity {
     let mut stat = [0u64; 18];
     // SAFETY: the kernel checks the path; newfstatat writes 144 bytes.
     let r = unsafe { syscall!(nr::NEWFSTATAT, dir, call.args[path as usize], stat.as_mut_ptr(), flags) };
+    if r == 0 {
+        [stat[0], stat[1]]
+    } else {
+        ABSENT
+    }
+}
+
+fn working_directory() -> Identity {
+    let mut stat = [0u64; 18];
+    // SAFETY: newfstatat writes 144 bytes.
+    let r = unsafe { syscall!(nr::NEWFSTATAT, AT_FDCWD, c"".as_ptr(), stat.as_mut_ptr(), AT_EMPTY_PATH) };
     if r == 0 {
         [stat[0], stat[1]]
     } else {

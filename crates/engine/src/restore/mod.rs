@@ -11,7 +11,7 @@ mod rewind;
 
 use crate::access::Access;
 use crate::calls::timers::SIGALRM;
-use crate::calls::{groups, window};
+use crate::calls::{directory, groups, window};
 use crate::control::{self, control, degrade, event, fail, phase};
 use crate::entry;
 use crate::held;
@@ -96,6 +96,7 @@ unsafe fn run(rung: Rung) -> ! {
             fail!(0);
         }
         reopen::all(e);
+        directory::return_to(e);
     }
     if !rewound {
         memory::restore(e);
@@ -105,6 +106,8 @@ unsafe fn run(rung: Rung) -> ! {
     if rung != Rung::InPlace {
         e.timer = 0;
     }
+    directory::apply_mask(e);
+    e.directory_dirty = true;
     number_processes(e, &context);
     (e.drop_count, e.maps_dirty, e.kernel_dirty) = (0, !rewound, false);
     if !rewound {

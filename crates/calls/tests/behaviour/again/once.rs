@@ -53,7 +53,7 @@ fn look(arena: &mut Arena, witness: Witness, args: &[u64; 6]) -> Option<u64> {
             let (address, len) = (arena.scratch(&[0; 128]), arena.scratch(&128_u32.to_ne_bytes()));
             (make("getpeername", [args[0], address, len]) == 0).then_some(1)
         }
-        Witness::Leader | Witness::None => panic!("looked at in a test of its own"),
+        Witness::Leader | Witness::Moving | Witness::None => panic!("looked at in a test of its own"),
     }
 }
 
@@ -113,7 +113,7 @@ fn socket(arena: &mut Arena, port: u16) -> [u64; 3] {
 
 macro_rules! once {
     ($($test:ident $arena:ident => $args:expr;)*) => {
-        const MADE: &[&str] = &["setsid", $(stringify!($test)),*];
+        const MADE: &[&str] = &["setsid", "chdir", $(stringify!($test)),*];
 
         $(
             #[test]
@@ -181,6 +181,17 @@ fn setsid_makes_a_leader_once() {
     // SAFETY: the child has written both, and is gone.
     let [session, process] = unsafe { seen.read_volatile() };
     assert_eq!(session, process, "the leader after");
+}
+
+#[test]
+fn chdir_leads_elsewhere_a_second_time() {
+    let mut arena = Arena::new(0);
+    let (root, usr) = (arena.text("/"), arena.text("usr"));
+    let (chdir, args) = call("chdir", &[usr]);
+    arena.first("chdir", &[root]);
+    assert_eq!(call_in_child(&arena, chdir, args), 0);
+    arena.first("chdir", &[usr]);
+    assert!(call_in_child(&arena, chdir, args) < 0, "/usr/usr");
 }
 
 #[test]
