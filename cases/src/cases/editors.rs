@@ -7,6 +7,8 @@ pub const CASES: &[Case] = &[
     Case::new("ed", |_| Ok(Program::new(&["/usr/bin/ed", "-s", "poem"])), ed).needs(&["/usr/bin/ed"]),
     Case::new("nvi", |_| Ok(Program::new(&["/usr/bin/nvi", "letter"])), |_| Drive::Terminal(nvi()))
         .needs(&["/usr/bin/nvi"])
+        // It asks for a key, and where to send what it rescues, when its user has no name.
+        .root_only()
         .pace(SPREAD),
     Case::new("nano", |_| Ok(Program::new(&["/usr/bin/nano", "-I", "letter"])), |_| Drive::Terminal(nano()))
         .needs(&["/usr/bin/nano"])
