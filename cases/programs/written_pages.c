@@ -208,6 +208,31 @@ static void mappings(void)
     visible('c');
 }
 
+/* Shared memory, which keeps its content when it is discarded. */
+static void shared(void)
+{
+    char *m = mmap(NULL, 64 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    must(m != MAP_FAILED, "mmap");
+    visible('S');
+    (void)*(volatile char *)(m + 5 * PAGE);
+    visible('S');
+    touch(m + 5 * PAGE);
+    touch(m + 6 * PAGE);
+    visible('S');
+    for (int i = 0; i < 64; i++)
+        touch(m + i * PAGE);
+    visible('S');
+    touch(m + 9 * PAGE);
+    must(madvise(m, 64 * PAGE, MADV_DONTNEED) == 0, "MADV_DONTNEED");
+    visible('S');
+    must(m[9 * PAGE] == 2 && m[5 * PAGE] == 2, "content of shared memory");
+    visible('S');
+    touch(m + 10 * PAGE);
+    visible('S');
+    must(m[10 * PAGE] == 2, "content of shared memory");
+    must(munmap(m, 64 * PAGE) == 0, "munmap");
+}
+
 /* One fault fills 512 pages. */
 static void huge_pages(void)
 {
@@ -287,6 +312,7 @@ int main(int argc, char **argv)
         by_kernel();
         by_pinning();
         mappings();
+        shared();
         huge_pages();
         deep(8);
         if (argc > 2)

@@ -1,7 +1,8 @@
 //! The tracker's test: right after a commit all of memory is compared with the store.
 //!
 //! Three promises: a page that can be written and has content of the program's own, other than zeroes, is in the store; one that is neither
-//! armed nor hot is one that the next search will look at; and the store holds what memory holds. Pages that are swapped out are left out of the first two.
+//! armed nor hot is one that the next search will look at; and the store holds what memory holds. Pages that are swapped out, and shared ones, are left
+//! out of the first two.
 
 use crate::control::{control, event};
 use crate::regions;

@@ -4,6 +4,7 @@ use crate::commit::commit_before_call;
 use crate::control::degrade;
 use crate::dispatch::{native, Call};
 use crate::mutant::without;
+use crate::regions;
 use crate::rewrite;
 use crate::state::Engine;
 use crate::sys::{err, nr};
@@ -13,6 +14,7 @@ use crate::tracker::{Content, Track};
 use outlast_image::degradation::Degradation;
 use outlast_image::layout::{ENGINE_BASE, ENGINE_END};
 use outlast_image::mutant::Mutant;
+use outlast_image::region::backing;
 
 const PROT_READ: u64 = 1;
 const PROT_WRITE: u64 = 2;
@@ -73,7 +75,7 @@ fn change(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         nr::BRK => brk(e, call),
         nr::MPROTECT | 329 => mprotect(e, t, call),
         nr::MREMAP => mremap(e, t, call),
-        nr::MADVISE => madvise(e, call),
+        nr::MADVISE => madvise(e, t, call),
         MSEAL => {
             // A sealed page can neither be armed nor made writable any more.
             e.tracker.open(a[0], a[0].saturating_add(up(a[1])));
@@ -224,7 +226,7 @@ fn mremap(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     r
 }
 
-fn madvise(e: &mut Engine, call: &Call) -> i64 {
+fn madvise(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     let [addr, len, advice, ..] = call.args;
     let end = addr.saturating_add(up(len));
     if hits_engine(addr, len) {
@@ -236,7 +238,12 @@ fn madvise(e: &mut Engine, call: &Call) -> i64 {
     }
     match advice {
         MADV_DONTNEED | MADV_FREE | MADV_REMOVE => {
+            let stays = advice == MADV_DONTNEED && is_shared(e, addr, end);
             e.cool(addr, end);
+            // What was written there since the last commit would not be found where nothing is mapped.
+            if stays && t.native == 0 && commit_before_call(e) != 0 {
+                e.arm_hot(addr, end);
+            }
             if !rewrite::changing(addr, end) {
                 return err::ENOMEM;
             }
@@ -249,7 +256,7 @@ fn madvise(e: &mut Engine, call: &Call) -> i64 {
                 // What is mapped from the store is no anonymous memory to the kernel. Pages may also stay as they are.
                 return 0;
             }
-            if r == 0 && advice != MADV_FREE {
+            if r == 0 && !stays && advice != MADV_FREE {
                 e.drop_range(addr, end);
             }
             r
@@ -262,6 +269,20 @@ fn madvise(e: &mut Engine, call: &Call) -> i64 {
             r
         }
     }
+}
+
+/// Is all of a range shared anonymous memory? MADV_DONTNEED unmaps it, but its content stays.
+fn is_shared(e: &Engine, start: u64, end: u64) -> bool {
+    let mut reached = start;
+    if e.tracker.may_be_shared(start, end) {
+        regions::for_each(regions::read_maps(), (e.kernel.start_brk, e.kernel.brk), |m| {
+            let r = m.region;
+            if r.backing == backing::SHARED_ANONYMOUS && r.start <= reached && r.end > reached {
+                reached = r.end;
+            }
+        });
+    }
+    reached >= end
 }
 
 /// In a lazily restored region MADV_DONTNEED would expose what the store holds: the pages are zeroed instead.

@@ -150,6 +150,14 @@ impl Tracker {
         }
     }
 
+    /// Is there shared anonymous memory in the range, or was there?
+    pub fn may_be_shared(&self, start: u64, end: u64) -> bool {
+        match self {
+            Tracker::Async(tracker) => tracker.may_be_shared(start, end),
+            Tracker::Signal(_) => areas::find(start).is_some_and(|area| area.is(areas::area_flag::SHARED)),
+        }
+    }
+
     /// Are pages being written unnoticed?
     pub fn is_lost(&self) -> bool {
         matches!(self, Tracker::Signal(t) if t.is_lost())

@@ -63,6 +63,8 @@ pub enum Wanted {
     Written,
     /// Present, and the process's own: no untouched file page, not the zero page. 34 ns a page.
     Own,
+    /// Present, and not the zero page: of shared memory, whose pages are a file's to the kernel. 34 ns a page.
+    Shared,
 }
 
 impl Wanted {
@@ -73,6 +75,7 @@ impl Wanted {
             Wanted::Unarmed => (WRITTEN, 0, 0),
             Wanted::Written => (WP_ALLOWED | WRITTEN, 0, PRESENT | SWAPPED),
             Wanted::Own => (0, FILE | PFN_ZERO, PRESENT | SWAPPED),
+            Wanted::Shared => (0, PFN_ZERO, PRESENT | SWAPPED),
         }
     }
 }
@@ -97,7 +100,7 @@ impl Walk {
             category_inverted: not,
             category_mask: all | not,
             category_anyof_mask: any,
-            return_mask: if matches!(wanted, Wanted::Own) { WRITTEN | PRESENT } else { WRITTEN },
+            return_mask: if matches!(wanted, Wanted::Own | Wanted::Shared) { WRITTEN | PRESENT } else { WRITTEN },
             ..Default::default()
         };
         Walk { pagemap, room, arg }

@@ -6,7 +6,7 @@
 //! counted: each written page, and each chunk with new pages in it, took at least one; once as many are found as there
 //! were faults, there can be no more of them. What does not come out even ends in a look at everything.
 
-use super::areas::{Area, PROT_WRITE};
+use super::areas::{area_flag, Area, PROT_WRITE};
 use super::faults::{Allowed, Faults};
 use super::pagemap_scan::{self, try_out, Run, Walk, Wanted};
 use super::places::{chunk_of, Ranges, Recent, CHUNK};
@@ -42,6 +42,10 @@ pub struct WriteProtectAsync {
     /// Where the kernel may have met faults whose addresses are not known.
     hints: Ranges,
     recent: Recent,
+    /// Where shared anonymous memory was mapped.
+    shared: Ranges,
+    /// There is no room for all of that.
+    has_much_shared: bool,
     /// Large regions that are covered.
     large: Ranges,
     sweep: Sweep,
@@ -89,6 +93,8 @@ impl WriteProtectAsync {
             suspects: Ranges::new(),
             hints: Ranges::new(),
             recent: Recent::new(),
+            shared: Ranges::new(),
+            has_much_shared: false,
             large: Ranges::new(),
             sweep: Sweep::new(false),
             armed_by_walk: false,
@@ -248,6 +254,15 @@ impl WriteProtectAsync {
         }
         // More than that: somebody else wrote, too, and what was found may have been theirs.
         found.units == news.unlisted
+    }
+
+    /// Is there shared memory in the range, or was there?
+    pub fn may_be_shared(&self, start: u64, end: u64) -> bool {
+        self.has_much_shared || self.shared.touches(start, end)
+    }
+
+    fn note_shared(&mut self, start: u64, end: u64) {
+        self.has_much_shared |= !self.shared.add(start, end);
     }
 
     /// Saves the pages of faults; those that lie close together by one walk.
@@ -414,6 +429,9 @@ impl Track for WriteProtectAsync {
     }
 
     fn cover(&mut self, area: &Area, _content: Content) {
+        if area.is(area_flag::SHARED) {
+            self.note_shared(area.start, area.end);
+        }
         if area.is_tracked() {
             self.register(area.start, area.end);
         }
@@ -431,7 +449,8 @@ impl Track for WriteProtectAsync {
     }
 
     fn private(&mut self, start: u64, end: u64, f: &mut dyn FnMut(u64, u64)) {
-        let mut walk = Walk::new(self.pagemap, start, end, Wanted::Own, scratch::own_runs());
+        let wanted = if self.may_be_shared(start, end) { Wanted::Shared } else { Wanted::Own };
+        let mut walk = Walk::new(self.pagemap, start, end, wanted, scratch::own_runs());
         while let Some(runs) = walk.next() {
             for run in runs {
                 f(run.start, run.end);
@@ -484,7 +503,10 @@ impl Track for WriteProtectAsync {
 
     fn before_move(&mut self, _old: (u64, u64), _whole: bool) {}
 
-    fn moved(&mut self, _old: (u64, u64), new: (u64, u64), _keep_old: bool) {
+    fn moved(&mut self, old: (u64, u64), new: (u64, u64), _keep_old: bool) {
+        if self.may_be_shared(old.0, old.1) {
+            self.note_shared(new.0, new.1);
+        }
         // Moving takes a region out of the tracker's care.
         self.register(new.0, new.1);
     }
