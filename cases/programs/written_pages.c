@@ -201,6 +201,20 @@ static void mappings(void)
     touch(file + 2 * PAGE);
     visible('b');
     must(munmap(m, 32 * PAGE) == 0, "munmap");
+    /* What is moved next to another mapping may become one with it. */
+    char *low = map(96 * PAGE, 0), *moved = map(48 * PAGE, 0);
+    must(munmap(low, 96 * PAGE) == 0, "munmap");
+    char *high = mmap(low + 64 * PAGE, 32 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    must(high == low + 64 * PAGE, "mmap");
+    visible('n');
+    must(mremap(moved, 48 * PAGE, 64 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, low) == low, "mremap");
+    visible('n');
+    touch(high + 13 * PAGE);
+    visible('n');
+    touch(low + 13 * PAGE);
+    touch(high + 14 * PAGE);
+    visible('n');
+    must(munmap(low, 96 * PAGE) == 0, "munmap");
     char *end = sbrk(16 * PAGE);
     touch(end + 3 * PAGE);
     visible('c');

@@ -14,6 +14,7 @@ use super::sweep::Sweep;
 use super::{Content, Pages, Standing, Track, WHERE};
 use crate::dispatch::{native, Call};
 use crate::pinned;
+use crate::regions;
 use crate::scratch;
 use crate::sys::{err, nr, syscall};
 use crate::user;
@@ -507,8 +508,17 @@ impl Track for WriteProtectAsync {
         if self.may_be_shared(old.0, old.1) {
             self.note_shared(new.0, new.1);
         }
-        // Moving takes a region out of the tracker's care.
-        self.register(new.0, new.1);
+        if new.0 == old.0 {
+            return self.register(new.0, new.1);
+        }
+        // Moving takes a region out of the tracker's care, and with it the neighbours that it became one with.
+        let (mut start, mut end) = new;
+        regions::for_each(regions::read_maps(), (0, 0), |m| {
+            if m.region.start < new.1 && new.0 < m.region.end {
+                (start, end) = (start.min(m.region.start), end.max(m.region.end));
+            }
+        });
+        self.register(start, end);
     }
 
     fn open(&mut self, _start: u64, _end: u64) {}
