@@ -47,6 +47,7 @@ pub mod op {
     pub const CONNECT: u8 = 16;
     pub const OPENAT: u8 = 18;
     pub const OPENAT2: u8 = 28;
+    pub const SPLICE: u8 = 30;
     pub const RENAMEAT: u8 = 35;
     pub const UNLINKAT: u8 = 36;
     pub const MKDIRAT: u8 = 37;

@@ -20,6 +20,7 @@ pub mod own_maps;
 pub mod shared_child;
 pub mod signals;
 pub mod spawn;
+pub mod splice;
 pub mod threads;
 pub mod timers;
 pub mod unseen;

@@ -1,4 +1,5 @@
-//! sendfile, copy_file_range and splice where one side is a file: from one descriptor to another.
+//! sendfile and copy_file_range where both sides are files, and splice where there is no ring: from one descriptor to
+//! another.
 //!
 //! A rollback sets the offsets back, so that the same bytes go to the same place again.
 

@@ -1,7 +1,7 @@
 //! Calls that others can see: output is committed before it leaves, and leaves exactly once.
 
 use super::message::{single, Header, Vectors, CONTROL, CONTROL_LEN, DATA, DATA_LEN, HEAD, NAME, NAME_LEN};
-use super::{move_between, offsets, write_file};
+use super::{move_between, offsets, splice, write_file};
 use crate::commit::commit;
 use crate::control::control;
 use crate::dispatch::{interruptible, native, visible, Call};
@@ -35,7 +35,8 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         {
             send(e, t, call)
         }
-        (nr::SENDFILE | nr::COPY_FILE_RANGE | nr::SPLICE, _) => move_between::serve(e, t, call),
+        (nr::SPLICE, _) => splice::serve(e, t, call),
+        (nr::SENDFILE | nr::COPY_FILE_RANGE, _) => move_between::serve(e, t, call),
         _ => visible(e, t, call),
     }
 }
@@ -59,6 +60,9 @@ fn send(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
 
 /// Sends what the commit stands before, all parts of it, or what a dead predecessor left of it.
 pub fn finish(e: &mut Engine, t: &mut Thread, call: &Call, operation: &mut Operation) -> i64 {
+    if call.nr == nr::SPLICE {
+        return splice::finish(e, t, call, operation);
+    }
     let r = send_parts(e, t, call, operation);
     if control().request.load(Relaxed) != 0 {
         t.pending.fetch_or(pending_bit::REQUEST, Release);

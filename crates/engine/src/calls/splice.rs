@@ -1,0 +1,119 @@
+//! splice on the ring: what a pipe gave, or took, is found again, so that a kill neither loses nor repeats it.
+
+use super::{move_between, offsets};
+use crate::commit::commit;
+use crate::dispatch::{interruptible, Call};
+use crate::operation::{is_nonblocking, wait_ready, Operation, POLLIN, POLLOUT};
+use crate::ring::{op, Entry};
+use crate::state::Engine;
+use crate::sys::{err, nr, syscall};
+use crate::thread::Thread;
+use crate::user;
+use core::sync::atomic::Ordering::*;
+use outlast_image::context::pending_kind;
+use outlast_image::descriptor::descriptor_kind as kind;
+
+const SPLICE_F_NONBLOCK: u64 = 2;
+const MOST: u64 = 0x7fff_f000;
+/// Instead of a position: where the offset is.
+const AT_OFFSET: u64 = !0;
+const SEEK_CUR: u64 = 1;
+
+pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
+    if !e.ring.available() {
+        return move_between::serve(e, t, call);
+    }
+    let seq = commit(e, call.pending(pending_kind::RING));
+    if seq == 0 {
+        return interruptible(t, call);
+    }
+    finish(e, t, call, &mut Operation::new(seq))
+}
+
+/// Moves what the commit stands before, unless a dead predecessor did.
+pub fn finish(e: &mut Engine, t: &mut Thread, call: &Call, operation: &mut Operation) -> i64 {
+    let a = call.args;
+    let Some(entry) = entry(call) else { return err::EFAULT };
+    if !operation.was_found() {
+        offsets::note_moved(e, call);
+    }
+    loop {
+        let found = operation.was_found();
+        match operation.run(e, entry) {
+            err::EAGAIN if may_wait(e, call) => {
+                let w = wait(e, t, call);
+                if err::is(w) {
+                    return w;
+                }
+            }
+            err::EINTR | err::ECANCELED => {
+                if t.pending.load(Acquire) != 0 {
+                    t.interrupted = 1;
+                    return err::EINTR;
+                }
+            }
+            r @ 0.. => {
+                advance(e, a[0] as i32, a[1], r as u64, found);
+                advance(e, a[2] as i32, a[3], r as u64, found);
+                return r;
+            }
+            r => {
+                if r == err::EPIPE {
+                    // The kernel signalled its worker, or the predecessor.
+                    // SAFETY: a signal to this very thread.
+                    unsafe { syscall!(nr::TKILL, syscall!(nr::GETTID), crate::signals::SIGPIPE) };
+                }
+                return r;
+            }
+        }
+    }
+}
+
+/// The ring's entry. It never waits: that is for the program's own thread, which signals can reach.
+fn entry(call: &Call) -> Option<Entry> {
+    let a = call.args;
+    let position = |at: u64| if at == 0 { Some(AT_OFFSET) } else { user::read(at) };
+    Some(Entry {
+        opcode: op::SPLICE,
+        fd: a[2] as i32,
+        off: position(a[3])?,
+        addr: position(a[1])?,
+        len: a[4].min(MOST) as u32,
+        op_flags: (a[5] | SPLICE_F_NONBLOCK) as u32,
+        // `splice_fd_in`
+        pad: [(a[0] as u32 as u64) << 32, 0, 0],
+        ..Default::default()
+    })
+}
+
+/// Would the kernel let the call wait?
+fn may_wait(e: &mut Engine, call: &Call) -> bool {
+    let mut is_never = |fd: u64| e.fds.kind(fd as i32) == kind::PIPE && is_nonblocking(fd as i32);
+    call.args[5] & SPLICE_F_NONBLOCK == 0 && !is_never(call.args[0]) && !is_never(call.args[2])
+}
+
+/// Waits until the source has something and the target has room.
+fn wait(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
+    for (fd, events) in [(call.args[0], POLLIN), (call.args[2], POLLOUT)] {
+        if e.fds.kind(fd as i32) != kind::REGULAR {
+            let w = wait_ready(t, fd as i32, events, -1);
+            if err::is(w) {
+                return w;
+            }
+        }
+    }
+    0
+}
+
+/// Moves the position that the caller keeps by what was moved, and the offset of a file that a rollback has set back.
+fn advance(e: &mut Engine, fd: i32, position: u64, by: u64, found: bool) {
+    if position != 0 {
+        if let Some(old) = user::read::<u64>(position) {
+            user::write(position, &(old + by));
+        }
+    } else if found && e.fds.kind(fd) == kind::REGULAR {
+        offsets::note(e, fd);
+        // SAFETY: moves the offset of the program's file, noted in the journal.
+        unsafe { syscall!(nr::LSEEK, fd, by, SEEK_CUR) };
+    }
+}
