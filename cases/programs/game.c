@@ -1,13 +1,13 @@
 /* A small curses game: a worm is steered over the board with h, j, k, l, eats numbers and grows; q ends it. Each key is
  * one turn and the numbers come from a fixed sequence, so that the same keys always give the same game.
- * game [MILLISECONDS]: looks that often whether the window has another size, and not only when a key was typed. */
+ * game [MILLISECONDS]: looks that often whether the window has another size, and not only when a key was typed; shows it. */
 #include <curses.h>
 #include <stdint.h>
 #include <stdlib.h>
 
 enum { ROWS = 18, COLUMNS = 60, LONGEST = 500 };
 
-static int row[LONGEST], column[LONGEST], length = 5, growing, score, turns, food_row, food_column, food = 1;
+static int row[LONGEST], column[LONGEST], patience = -1, length = 5, growing, score, turns, food_row, food_column, food = 1;
 static uint64_t random_state = 2463534242;
 
 static int chance(int below)
@@ -52,7 +52,10 @@ static void draw(void)
     for (int i = length - 1; i >= 0; i--)
         mvaddch(row[i], column[i], i ? 'o' : '@');
     attron(A_REVERSE);
-    mvprintw(ROWS, 0, " score %d  length %d  turn %d ", score, length, turns);
+    mvprintw(ROWS, 0, " score %d  length %d ", score, length);
+    if (patience > 0)
+        printw(" window %dx%d ", COLS, LINES);
+    printw(" turn %d ", turns);
     attroff(A_REVERSE);
     move(row[0], column[0]);
     refresh();
@@ -87,7 +90,8 @@ static int turn(int key)
 int main(int argc, char **argv)
 {
     /* curses looks for the new size when a read has ended. One that came just before the read would wait for a key. */
-    int patience = argc > 1 ? atoi(argv[1]) : -1;
+    if (argc > 1)
+        patience = atoi(argv[1]);
     initscr();
     cbreak();
     noecho();

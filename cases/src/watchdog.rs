@@ -27,7 +27,8 @@ pub fn watch(limit: Duration) -> Outcome<()> {
         let _keep = writing;
         let limit = Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: limit.subsec_nanos().into() };
         let polled = &mut [PollFd::from_borrowed_fd(reading.as_fd(), PollFlags::IN)];
-        let interrupted = poll(polled, Some(&limit)).is_ok_and(|n| n > 0);
+        // Ok(0) is the limit; a signal that ends the wait itself is one of those above.
+        let interrupted = poll(polled, Some(&limit)) != Ok(0);
         let why = if interrupted { "interrupted" } else { "took too long" };
         // The text is taken first: it tells who is alive.
         let text = diagnosis::text_of_hang();

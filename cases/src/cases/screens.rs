@@ -52,11 +52,14 @@ fn moves() -> Script {
 
 /// The window changes its size: SIGWINCH and the new size must arrive.
 fn resized() -> Script {
-    let mut steps = vec![Step::wait("turn 0")];
+    let mut steps = vec![Step::wait("turn 0\n")];
     for (round, (rows, columns)) in [(30, 100), (20, 70), (24, 80), (40, 120)].into_iter().enumerate() {
+        let shows = |turns| Step::wait(&format!("window {columns}x{rows}  turn {turns}\n"));
         steps.push(Step::Resize(rows, columns));
+        steps.push(shows(4 * round));
         steps.push(Step::look(&format!("resized to {rows} rows")));
         steps.push(Step::key(if round % 2 == 0 { "lljj" } else { "llkk" }));
+        steps.push(shows(4 * round + 4));
         steps.push(Step::look(&format!("{rows} rows")));
     }
     steps.push(Step::key("q"));
