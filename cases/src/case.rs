@@ -57,6 +57,8 @@ pub struct Case {
     pub given_up: bool,
     /// Whether it has to start with root's capabilities.
     pub root_only: bool,
+    /// It makes calls that are exactly once on io_uring only.
+    pub ring_only: bool,
 }
 
 /// The hammer's pace for programs that are always busy.
@@ -79,6 +81,7 @@ impl Case {
             stumbles: false,
             given_up: false,
             root_only: false,
+            ring_only: false,
         }
     }
 
@@ -112,6 +115,11 @@ impl Case {
 
     pub const fn root_only(mut self) -> Case {
         self.root_only = true;
+        self
+    }
+
+    pub const fn ring_only(mut self) -> Case {
+        self.ring_only = true;
         self
     }
 

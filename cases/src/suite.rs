@@ -101,7 +101,8 @@ impl Test {
 pub fn all() -> Vec<Test> {
     let mut tests = Vec::new();
     for case in cases::all() {
-        for setting in Setting::all().into_iter().filter(|s| s.user == User::Root || !case.root_only) {
+        let allowed = |s: &Setting| (s.user == User::Root || !case.root_only) && (s.ring || !case.ring_only);
+        for setting in Setting::all().into_iter().filter(allowed) {
             let attack = if SELF_HARMING.contains(&case.name) { Attack::Calm } else { Attack::Kill };
             tests.push(Test { attack, case, setting });
             if !setting.ring && WINDOW.contains(&case.name) {

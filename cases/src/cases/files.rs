@@ -6,6 +6,13 @@ use crate::launch::program;
 
 pub const CASES: &[Case] = &[
     Case::new("transfers", |_| Ok(Program::new(&[&program("transfers"), "60"])), |_| Drive::Pipes(Input::none())),
+    // Without io_uring a kill within splice may repeat it: see the degradation no-io-uring.
+    Case::new(
+        "splices",
+        |_| Ok(Program::new(&[&program("transfers"), "60", "splice"])),
+        |_| Drive::Pipes(Input::none()),
+    )
+    .ring_only(),
     Case::new("files", |_| Ok(Program::new(&[&program("files"), "600"])), |_| Drive::Pipes(Input::none())),
     Case::new(
         "files_static",
