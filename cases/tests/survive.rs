@@ -66,28 +66,20 @@ fn trial(test: Test, profile: Profile, run: Arc<Run>, sum: Sum) -> Trial {
     let name = test.name();
     let runner = move || {
         let name = test.name();
-        let attempt = |seed: u64| {
-            let order = Order {
-                name: &name,
-                seed: seed_of(seed, &name),
-                blows: test.blows(profile),
-                limit: limit(profile),
-                mutant: None,
-            };
-            run.workshop
-                .run(&order)
-                .map_err(|failure| format!("{failure}\nrun it again: {}", runner::again("survive", seed, &name)))
-                // The runner prints failures when all is over, which may be an hour away.
-                .inspect_err(|failure| println!("{name}: {failure}"))
+        let order = Order {
+            name: &name,
+            seed: seed_of(run.seed, &name),
+            blows: test.blows(profile),
+            limit: limit(profile),
+            mutant: None,
         };
-        let report = match attempt(run.seed) {
-            // Rare failures are shown, not hidden; the short profile lets a test pass that fails once in two runs.
-            Err(_) if profile == Profile::Test => {
-                println!("UNSTEADY {name}: failed once, is run again");
-                attempt(run.seed.wrapping_add(1)).map_err(Failed::from)?
-            }
-            result => result.map_err(Failed::from)?,
-        };
+        let report = run
+            .workshop
+            .run(&order)
+            .map_err(|failure| format!("{failure}\nrun it again: {}", runner::again("survive", run.seed, &name)))
+            // The runner prints failures when all is over, which may be an hour away.
+            .inspect_err(|failure| println!("{name}: {failure}"))
+            .map_err(Failed::from)?;
         sum.lock().map_err(|_| "another test panicked")?.add(&report);
         Ok(())
     };
