@@ -16,7 +16,7 @@ test: build
 	$(CASES) --lib --test oracle
 	$(CASES) --test survive
 
-# At least ten thousand kills: every case under every tracker, ring mode and user. Some hours.
+# At least ten thousand kills: every case under every tracker, ring mode and user. Half an hour to an hour.
 soak: build
 	OUTLAST_PROFILE=soak $(CASES) --test survive
 
