@@ -1,5 +1,6 @@
 //! The cases, one file a program.
 
+mod children;
 mod counter;
 mod crasher;
 mod descriptors;
@@ -37,6 +38,7 @@ pub fn all() -> impl Iterator<Item = &'static Case> {
         reader::CASES,
         echo::CASES,
         pair::CASES,
+        children::CASES,
         tcp::CASES,
         files::CASES,
         descriptors::CASES,

@@ -43,6 +43,7 @@ const HUNTERS: &[(&str, &[&str])] = &[
     ("regions", &["kill::mapper"]),
     ("lazy-discard", &["kill::mapper", "kill::mapper_static"]),
     ("kernel-writes", &["kill::file_read::mprotect::ring::root"]),
+    ("birth", &["kill::children"]),
 ];
 
 /// Checks of the store, and which of its tests is meant to notice.

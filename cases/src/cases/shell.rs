@@ -1,4 +1,4 @@
-//! Shells that start no children, and programs that become another program.
+//! Shells, and programs that become another program.
 
 use crate::case::{Case, Program, SPREAD};
 use crate::drive::{Drive, Input, Script, Step};

@@ -179,7 +179,8 @@ pub struct Control {
     pub missed: AtomicU64,
     /// Engine: one of [`crate::fault_list::fault_source`].
     pub fault_source: AtomicU32,
-    pub reserved: u32,
+    /// Kernel: process id of the child that the program's fork made. Engine: 0 before the commit that a fork waits for.
+    pub birth: AtomicI32,
     /// Engine: commits that were checked, and those that could not be since something was written meanwhile.
     pub checks: AtomicU64,
     pub checks_put_off: AtomicU64,

@@ -58,6 +58,8 @@ pub enum Mutant {
     LazyDiscard,
     /// Armed pages are made writable before the kernel writes there.
     KernelWrites,
+    /// A child that the kernel noted is not made again.
+    Birth,
 }
 
 impl Mutant {
@@ -89,6 +91,7 @@ impl Mutant {
         (Mutant::Regions, "regions"),
         (Mutant::LazyDiscard, "lazy-discard"),
         (Mutant::KernelWrites, "kernel-writes"),
+        (Mutant::Birth, "birth"),
     ];
 
     pub const fn bit(self) -> u64 {

@@ -1,5 +1,6 @@
 //! What the gate does with each class of system call.
 
+pub mod birth;
 pub mod descriptors;
 pub mod devices;
 pub mod directory;

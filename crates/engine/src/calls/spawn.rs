@@ -1,5 +1,6 @@
 //! Children. They run unprotected for now (a degradation); the parent goes on being protected.
 
+use crate::calls::birth::{self, CloneArgs, Noted, CLONE_VFORK, CLONE_VM, SIGCHLD};
 use crate::calls::shared_child::{self, SHARED};
 use crate::commit::{commit, commit_at_gate};
 use crate::control::degrade;
@@ -16,10 +17,7 @@ use core::mem::offset_of;
 use outlast_image::context::pending_kind;
 use outlast_image::degradation::Degradation;
 
-const CLONE_VM: u64 = 0x100;
-const CLONE_VFORK: u64 = 0x4000;
 const CLONE_THREAD: u64 = 0x10000;
-const SIGCHLD: u64 = 17;
 
 global_asm!(
     ".section .text.spawn,\"ax\"",
@@ -125,13 +123,23 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> Outcome {
         t.regs.rax = call.nr;
         return Outcome::Registers;
     }
+    let mut room = CloneArgs::default();
+    let Some(noted) = Noted::new(call, &mut room) else { return Outcome::Return(err::EFAULT) };
     degrade(Degradation::Children);
+    birth::expect();
     commit(e, call.pending(pending_kind::SPAWN));
+    let call = &noted.call;
     let r =
         if flags & CLONE_VM != 0 { shared_memory_child(e, t, call, stack) } else { copied_child(e, t, call, stack) };
     if t.native != 0 {
         return Outcome::Registers;
     }
+    born(e, t, &noted, r)
+}
+
+/// In the parent, whose call is done.
+fn born(e: &mut Engine, t: &mut Thread, noted: &Noted, r: i64) -> Outcome {
+    noted.tell(r);
     t.regs.rax = r as u64;
     commit_at_gate(e);
     Outcome::Return(r)
@@ -178,7 +186,11 @@ fn copied_child(e: &mut Engine, t: &mut Thread, call: &Call, stack: u64) -> i64 
     r
 }
 
-/// A fork that a dead predecessor was about to make is made now.
+/// A fork that a dead predecessor was about to make is made now, if it was not made.
 pub fn again(e: &mut Engine, t: &mut Thread, call: &Call) -> Outcome {
-    serve(e, t, call)
+    let mut room = CloneArgs::default();
+    match (birth::found(), Noted::new(call, &mut room)) {
+        (Some(pid), Some(noted)) => born(e, t, &noted, pid),
+        _ => serve(e, t, call),
+    }
 }
