@@ -105,16 +105,22 @@ unsafe fn changed_lines(cpu: Cpu, page: *const Page, shadow: *const Page) -> u64
 unsafe fn changed_lines_avx2(page: *const Page, shadow: *const Page) -> u64 {
     use core::arch::x86_64::*;
     let mut mask = 0;
-    for line in 0..64 {
-        // SAFETY: 64 lines of two 32-byte vectors are a page; unaligned loads.
-        let different = unsafe {
-            let (a, b) = (page.cast::<__m256i>().add(2 * line), shadow.cast::<__m256i>().add(2 * line));
+    // Most lines are the same: four are looked at together, and only where they differ each by itself.
+    for group in 0..16 {
+        // SAFETY: 16 groups of four lines of two 32-byte vectors are a page; unaligned loads.
+        let lines = [0, 2, 4, 6].map(|at| unsafe {
+            let (a, b) = (page.cast::<__m256i>().add(8 * group + at), shadow.cast::<__m256i>().add(8 * group + at));
             let low = _mm256_xor_si256(_mm256_loadu_si256(a), _mm256_loadu_si256(b));
             let high = _mm256_xor_si256(_mm256_loadu_si256(a.add(1)), _mm256_loadu_si256(b.add(1)));
-            let both = _mm256_or_si256(low, high);
-            _mm256_testz_si256(both, both) == 0
-        };
-        mask |= (different as u64) << line;
+            _mm256_or_si256(low, high)
+        });
+        let halves = [_mm256_or_si256(lines[0], lines[1]), _mm256_or_si256(lines[2], lines[3])];
+        let all = _mm256_or_si256(halves[0], halves[1]);
+        if _mm256_testz_si256(all, all) == 0 {
+            for (line, bits) in lines.into_iter().enumerate() {
+                mask |= ((_mm256_testz_si256(bits, bits) == 0) as u64) << (4 * group + line);
+            }
+        }
     }
     mask
 }
