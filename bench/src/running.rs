@@ -95,8 +95,14 @@ impl Running {
             }
         }
         let status = self.wait()?;
+        self.must_succeed(status)?;
+        self.conditions()
+    }
+
+    /// An error if `status` is one.
+    pub fn must_succeed(&mut self, status: ExitStatus) -> Outcome<()> {
         match status.success() {
-            true => self.conditions(),
+            true => Ok(()),
             false => Err(self.ended_with(status)),
         }
     }

@@ -5,7 +5,6 @@ use crate::sys::{err, nr, syscall};
 
 const PR_GET_DUMPABLE: u64 = 3;
 const PR_SET_DUMPABLE: u64 = 4;
-const PRLIMIT64: u64 = 302;
 const RLIMIT_NOFILE: u64 = 7;
 
 /// Holds the access; gives it up when dropped. No code of the program runs meanwhile.
@@ -24,10 +23,10 @@ impl Access {
             if undumpable {
                 syscall!(nr::PRCTL, PR_SET_DUMPABLE, 1);
             }
-            let known = syscall!(PRLIMIT64, 0, RLIMIT_NOFILE, 0, limit.as_mut_ptr()) == 0;
+            let known = syscall!(nr::PRLIMIT64, 0, RLIMIT_NOFILE, 0, limit.as_mut_ptr()) == 0;
             let low = known && limit[0] < highest as u64;
             let raised = [highest as u64, limit[1]];
-            let changed = low && !err::is(syscall!(PRLIMIT64, 0, RLIMIT_NOFILE, raised.as_ptr(), 0));
+            let changed = low && !err::is(syscall!(nr::PRLIMIT64, 0, RLIMIT_NOFILE, raised.as_ptr(), 0));
             Access { undumpable, limit: changed.then_some(limit) }
         }
     }
@@ -38,7 +37,7 @@ impl Drop for Access {
         // SAFETY: sets back what `take` changed.
         unsafe {
             if let Some(limit) = self.limit {
-                syscall!(PRLIMIT64, 0, RLIMIT_NOFILE, limit.as_ptr(), 0);
+                syscall!(nr::PRLIMIT64, 0, RLIMIT_NOFILE, limit.as_ptr(), 0);
             }
             if self.undumpable {
                 syscall!(nr::PRCTL, PR_SET_DUMPABLE, 0);

@@ -239,6 +239,11 @@ impl Descriptors {
         self.dirty = true;
     }
 
+    /// Above every open one.
+    pub fn end(&self) -> i32 {
+        (self.words * 64) as i32
+    }
+
     /// How many are open.
     pub fn count(&self) -> usize {
         self.open[..self.words].iter().map(|word| word.count_ones() as usize).sum()

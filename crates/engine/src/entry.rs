@@ -21,7 +21,7 @@ use outlast_image::degradation::Degradation;
 use outlast_image::inject::{mode, option};
 use outlast_image::kernel::SignalAction;
 use outlast_image::layout::{STORE_BASE, STORE_LEN};
-use outlast_store::{MappedRegion, Params, Store};
+use outlast_store::{File, MappedRegion, Params, Store};
 
 global_asm!(
     ".section .head,\"ax\"",
@@ -37,10 +37,12 @@ global_asm!(
     options(att_syntax),
 );
 
+const RLIMIT_FSIZE: u64 = 1;
+
 /// The store over the mapping at `STORE_BASE`.
 pub fn store_region() -> MappedRegion {
     // SAFETY: the supervisor mapped the store there; it is the engine's alone.
-    unsafe { MappedRegion::new(STORE_BASE as *mut u8, STORE_LEN, discard, sync) }
+    unsafe { MappedRegion::new(STORE_BASE as *mut u8, STORE_LEN, File { discard, sync, write }) }
 }
 
 /// Gives back the room of `offset..offset+len` of the store's file.
@@ -49,6 +51,19 @@ fn discard(offset: u64, len: u64) {
     unsafe {
         let fd = engine().own_fd(OwnFd::Store);
         syscall!(285, fd, 3, offset, len);
+    }
+}
+
+/// Writes to the store's file, unless that could meet the program's own limit to the size of files, which sends a signal.
+fn write(offset: u64, bytes: &[u8]) -> usize {
+    let mut limit = [0u64; 2];
+    // SAFETY: asks for a limit, and writes to the store's own file.
+    unsafe {
+        let known = syscall!(nr::PRLIMIT64, 0, RLIMIT_FSIZE, 0, limit.as_mut_ptr()) == 0;
+        if !known || limit[0] < offset + bytes.len() as u64 {
+            return 0;
+        }
+        syscall!(nr::PWRITE64, engine().own_fd(OwnFd::Store), bytes.as_ptr(), bytes.len(), offset).max(0) as usize
     }
 }
 

@@ -16,7 +16,6 @@ use outlast_image::layout::{session, ENGINE_FDS, ENGINE_FD_CEILING, HIDING_FDS, 
 
 const O_CLOEXEC: u64 = 0o2000000;
 const F_GETFD: u64 = 1;
-const PRLIMIT64: u64 = 302;
 const RLIMIT_NOFILE: u64 = 7;
 
 fn is_taken(fd: i32) -> bool {
@@ -28,7 +27,7 @@ fn is_taken(fd: i32) -> bool {
 fn limit() -> u64 {
     let mut limit = [0u64; 2];
     // SAFETY: asks only.
-    unsafe { syscall!(PRLIMIT64, 0, RLIMIT_NOFILE, 0, limit.as_mut_ptr()) };
+    unsafe { syscall!(nr::PRLIMIT64, 0, RLIMIT_NOFILE, 0, limit.as_mut_ptr()) };
     limit[0]
 }
 

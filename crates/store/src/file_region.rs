@@ -1,13 +1,16 @@
 //! A region in a file that this process maps: what the supervisor uses.
 
 use crate::cpu::Cpu;
-use crate::region::{MappedRegion, Region, SyncError};
+use crate::region::{File, MappedRegion, Region, SyncError};
 use rustix::fs::{fallocate, fdatasync, fstat, ftruncate, FallocateFlags};
 use rustix::mm::{mmap, munmap, MapFlags, ProtFlags};
 use std::io;
 use std::os::fd::OwnedFd;
 
 const HOLE: FallocateFlags = FallocateFlags::PUNCH_HOLE.union(FallocateFlags::KEEP_SIZE);
+
+/// The region does to the file itself what its mapping cannot.
+const NOTHING: File = File { discard: |_, _| {}, sync: |_, _| 0, write: |_, _| 0 };
 
 /// A file, mapped shared as a whole. Its holes take no room.
 pub struct FileRegion {
@@ -49,7 +52,7 @@ impl FileRegion {
         let mapped = unsafe {
             let base =
                 mmap(std::ptr::null_mut(), len as usize, prot, MapFlags::SHARED | MapFlags::NORESERVE, &file, 0)?;
-            MappedRegion::new(base.cast(), len, |_, _| {}, |_, _| 0)
+            MappedRegion::new(base.cast(), len, NOTHING)
         };
         Ok(FileRegion { file, mapped })
     }

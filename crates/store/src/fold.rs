@@ -4,7 +4,7 @@
 //! cut short is simply done again by the next [`Store::open`].
 
 use crate::areas::{FOLDING, HEADS, PAGE};
-use crate::bitmap::{each_run, is_set};
+use crate::bitmap::{each_run, is_set, set};
 use crate::chunk_table;
 use crate::error::StoreError;
 use crate::head::Head;
@@ -83,7 +83,12 @@ impl<R: Region> Store<'_, R> {
             match entries.next(&self.region) {
                 Ok(Some(Entry::Page { addr, index, at })) => {
                     if let Some(frame) = self.present_frame(addr, index) {
-                        self.region.copy(at, frame, PAGE);
+                        let folded = &mut self.chunks.state_mut(index).folded;
+                        match is_set(folded, page_of(addr)) {
+                            true => self.region.copy(at, frame, PAGE),
+                            false => self.region.copy_page(at, frame),
+                        }
+                        set(folded, page_of(addr));
                     }
                 }
                 Ok(Some(Entry::Lines { addr, index, mask, at })) => {

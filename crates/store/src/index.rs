@@ -23,6 +23,8 @@ pub struct ChunkState {
     pub busy: Bitmap,
     /// Pages with content in the ring that is newer than their frame.
     pub logged: Bitmap,
+    /// Pages that were folded whole in this process: their frames are worth being mapped.
+    pub folded: Bitmap,
     /// [`STALE`], [`TOUCHED`], [`MAPPED`].
     pub flags: u32,
     /// Next in the list of free chunks.

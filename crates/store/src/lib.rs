@@ -76,7 +76,7 @@ pub use error::{Area, OpenError, StoreError};
 pub use file_region::FileRegion;
 pub use journal::ENTRY_MAX;
 pub use recover::Recovered;
-pub use region::{MappedRegion, Region, SyncError};
+pub use region::{File, MappedRegion, Region, SyncError};
 pub use scratch::SCRATCH_LEN;
 pub use store::{Stats, Store};
 pub use superblock::{Params, Parent, Superblock, VERSION};

@@ -14,6 +14,10 @@ use bytemuck::bytes_of;
 /// frames, which costs a sync of its own.
 const DURABLE_PAGES_IN_RING: u32 = if cfg!(test) { 2 } else { 256 };
 
+/// From so many absent pages in a row on they are passed to the region together: a process that writes a gigabyte to its
+/// store once need not map it, and the kernel need not take that down at its death.
+const TOGETHER: u32 = if cfg!(test) { 2 } else { 16 };
+
 /// An entry of the list of touched chunks.
 pub fn touched_entry(epoch: u64, index: u32) -> u64 {
     seal(epoch << 24 | index as u64)
@@ -28,14 +32,80 @@ impl<R: Region> Store<'_, R> {
         }
     }
 
+    /// Stores pages in a row, as [`Store::page`] does. `bytes` are whole ones.
+    pub fn pages(&mut self, addr: u64, bytes: &[u8]) {
+        if let Err(error) = self.try_pages(addr, bytes) {
+            self.fail(error);
+        }
+    }
+
+    fn try_pages(&mut self, mut addr: u64, mut bytes: &[u8]) -> Result<(), StoreError> {
+        if !is_page(addr) || !(bytes.len() as u64).is_multiple_of(PAGE) {
+            return Err(StoreError::Misaligned);
+        }
+        while let Some(page) = bytes.first_chunk() {
+            let most = (bytes.len() as u64 / PAGE).min((CHUNK - addr % CHUNK) / PAGE) as u32;
+            let absent = if most < TOGETHER { 0 } else { self.absent_from(addr, most)? };
+            let stored = if absent < TOGETHER {
+                self.try_page(addr, page)?;
+                PAGE
+            } else {
+                self.write_directly(addr, &bytes[..absent as usize * page.len()])?;
+                absent as u64 * PAGE
+            };
+            addr += stored;
+            bytes = &bytes[stored as usize..];
+        }
+        Ok(())
+    }
+
+    /// How many pages from `addr` on go straight to their frames; at most as many as are left of the chunk.
+    fn absent_from(&mut self, addr: u64, most: u32) -> Result<u32, StoreError> {
+        if self.superblock.params.durable {
+            return Ok(0);
+        }
+        let index = self.chunk_of(addr)?;
+        let busy = &self.chunks.state(index).busy;
+        let first = page_of(addr);
+        Ok((first..first + most).take_while(|&page| !is_set(busy, page)).count() as u32)
+    }
+
+    /// Absent pages of one chunk go to their frames, all at once.
+    fn write_directly(&mut self, addr: u64, bytes: &[u8]) -> Result<(), StoreError> {
+        let (index, first, count) = (self.chunk_of(addr)?, page_of(addr), (bytes.len() as u64 / PAGE) as u32);
+        for page in 0..count as u64 {
+            self.append(kind::NEW_PAGE, 0, index, addr + page * PAGE, &[])?;
+        }
+        self.touch(index);
+        let frame = self.superblock.areas.frame(index, first);
+        self.region.write_pages(frame, bytes);
+        self.note_direct(frame, bytes.len() as u64);
+        let state = self.chunks.state_mut(index);
+        for page in first..first + count {
+            set(&mut state.busy, page);
+            state.make_live(page);
+        }
+        Ok(())
+    }
+
+    fn note_direct(&mut self, frame: u64, len: u64) {
+        let (first, end) = self.transaction.direct;
+        let first = if first == end { frame } else { first.min(frame) };
+        self.transaction.direct = (first, end.max(frame + len));
+    }
+
+    fn chunk_of(&mut self, addr: u64) -> Result<u32, StoreError> {
+        match self.chunks.locate(addr) {
+            Some(index) => Ok(index),
+            None => self.new_chunk(addr & !(CHUNK - 1)),
+        }
+    }
+
     fn try_page(&mut self, addr: u64, bytes: &[u8; PAGE as usize]) -> Result<(), StoreError> {
         if !is_page(addr) {
             return Err(StoreError::Misaligned);
         }
-        let index = match self.chunks.locate(addr) {
-            Some(index) => index,
-            None => self.new_chunk(addr & !(CHUNK - 1))?,
-        };
+        let index = self.chunk_of(addr)?;
         let page = page_of(addr);
         let absent = !is_set(&self.chunks.state(index).busy, page);
         let durable = self.superblock.params.durable;
@@ -44,9 +114,7 @@ impl<R: Region> Store<'_, R> {
             self.touch(index);
             let frame = self.superblock.areas.frame(index, page);
             self.region.write(frame, bytes);
-            let (first, end) = self.transaction.direct;
-            let first = if first == end { frame } else { first.min(frame) };
-            self.transaction.direct = (first, end.max(frame + PAGE));
+            self.note_direct(frame, PAGE);
         } else {
             self.append(kind::PAGE, 0, index, addr, &[bytes])?;
             set(&mut self.chunks.state_mut(index).logged, page);

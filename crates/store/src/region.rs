@@ -22,6 +22,10 @@ pub trait Region {
     fn read(&self, off: u64, into: &mut [u8]);
     /// Copies bytes in.
     fn write(&mut self, off: u64, bytes: &[u8]);
+    /// Copies many bytes in that are not looked at soon. Multiples of 4096.
+    fn write_pages(&mut self, off: u64, bytes: &[u8]) {
+        self.write(off, bytes);
+    }
     /// Stores 8 bytes at once, after all earlier writes. `off` is a multiple of 8.
     fn publish(&mut self, off: u64, value: u64);
     /// Loads 8 bytes at once, before all later reads. `off` is a multiple of 8.
@@ -50,6 +54,11 @@ pub trait Region {
         }
     }
 
+    /// Copies a page to where nobody looks soon.
+    fn copy_page(&mut self, from: u64, to: u64) {
+        self.copy(from, to, PAGE);
+    }
+
     /// Continues a CRC-32C over a range.
     #[inline]
     fn checksum(&self, cpu: Cpu, crc: u32, off: u64, len: u64) -> u32 {
@@ -75,8 +84,18 @@ pub trait Region {
 pub struct MappedRegion {
     base: *mut u8,
     len: u64,
-    discard: fn(u64, u64),
-    sync: fn(u64, u64) -> i64,
+    file: File,
+}
+
+/// What the owner of a mapping can do to its file. Offsets are the mapping's, too.
+#[derive(Clone, Copy)]
+pub struct File {
+    /// Punches a hole: offset, length.
+    pub discard: fn(u64, u64),
+    /// Returns 0 or a negative error number: offset, length.
+    pub sync: fn(u64, u64) -> i64,
+    /// Writes without the mapping, and returns how much of it that took, which may be nothing: offset, bytes.
+    pub write: fn(u64, &[u8]) -> usize,
 }
 
 // SAFETY: the mapping is not tied to a thread; exclusive use follows from `&mut`.
@@ -85,13 +104,11 @@ unsafe impl Send for MappedRegion {}
 impl MappedRegion {
     /// A mapping of `len` bytes at `base`.
     ///
-    /// `discard(off, len)` punches a hole; `sync(off, len)` returns 0 or a negative error number.
-    ///
     /// # Safety
     /// The mapping is readable and writable, stays as long as the region is used, starts at a multiple of 4096, and no
     /// reference to its bytes exists elsewhere in this process.
-    pub unsafe fn new(base: *mut u8, len: u64, discard: fn(u64, u64), sync: fn(u64, u64) -> i64) -> MappedRegion {
-        MappedRegion { base, len, discard, sync }
+    pub unsafe fn new(base: *mut u8, len: u64, file: File) -> MappedRegion {
+        MappedRegion { base, len, file }
     }
 
     /// Start of the mapping.
@@ -138,6 +155,14 @@ impl Region for MappedRegion {
         }
     }
 
+    fn write_pages(&mut self, off: u64, bytes: &[u8]) {
+        if self.at(off, bytes.len() as u64).is_some() {
+            self.barrier();
+            let done = (self.file.write)(off, bytes).min(bytes.len());
+            self.write(off + done as u64, &bytes[done..]);
+        }
+    }
+
     #[inline]
     fn publish(&mut self, off: u64, value: u64) {
         fence(Ordering::Release);
@@ -155,14 +180,14 @@ impl Region for MappedRegion {
     fn discard(&mut self, off: u64, len: u64) {
         if self.at(off, len).is_some() {
             self.barrier();
-            (self.discard)(off, len);
+            (self.file.discard)(off, len);
             self.barrier();
         }
     }
 
     fn sync(&mut self, off: u64, len: u64) -> Result<(), SyncError> {
         self.barrier();
-        match (self.sync)(off, len) {
+        match (self.file.sync)(off, len) {
             0.. => Ok(()),
             error => Err(SyncError(-error as i32)),
         }
@@ -173,6 +198,16 @@ impl Region for MappedRegion {
         if let (Some(from), Some(to)) = (self.at(from, len), self.at(to, len)) {
             // SAFETY: both inside the mapping; `copy` allows an overlap.
             unsafe { core::ptr::copy(from, to, len as usize) }
+        }
+    }
+
+    fn copy_page(&mut self, from: u64, to: u64) {
+        let Some(at) = self.at(from, PAGE) else { return };
+        self.barrier();
+        // SAFETY: inside the mapping; the slice is gone before anything is written through it.
+        let done = (self.file.write)(to, unsafe { core::slice::from_raw_parts(at, PAGE as usize) });
+        if done < PAGE as usize {
+            self.copy(from, to, PAGE);
         }
     }
 

@@ -9,7 +9,7 @@ use core::mem::size_of;
 /// More objects than this have no place in the index.
 pub const MAX_OBJECTS: u64 = 1 << 18;
 
-/// Enough working memory for every store: about 40 MiB, touched at 250 bytes for each 2 MiB of the program's memory and
+/// Enough working memory for every store: about 50 MiB, touched at 320 bytes for each 2 MiB of the program's memory and
 /// 24 bytes an object.
 pub const SCRATCH_LEN: u64 = FIXED + MAX_CHUNKS * PER_CHUNK + MAX_OBJECTS * size_of::<Object>() as u64;
 

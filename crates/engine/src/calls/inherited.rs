@@ -17,7 +17,6 @@ use outlast_image::context::pending_kind;
 use outlast_image::degradation::Degradation;
 
 const SETRLIMIT: u64 = 160;
-const PRLIMIT64: u64 = 302;
 const RLIMIT_NOFILE: u64 = 7;
 const SETPRIORITY: u64 = 141;
 const SCHED_SETPARAM: u64 = 142;
@@ -39,7 +38,7 @@ pub fn by_prctl(call: &Call) -> bool {
 /// Is this an idempotent call whose effect a clone inherits?
 pub fn by_redo(call: &Call) -> bool {
     match call.nr {
-        PRLIMIT64 => call.args[2] != 0,
+        nr::PRLIMIT64 => call.args[2] != 0,
         SETRLIMIT | SETPRIORITY | SCHED_SETPARAM | SCHED_SETSCHEDULER | SCHED_SETAFFINITY | IOPRIO_SET
         | SCHED_SETATTR => true,
         _ => false,
@@ -51,7 +50,7 @@ fn descriptor_limit(e: &Engine, call: &Call) -> Option<[u64; 2]> {
     let a = call.args;
     match call.nr {
         SETRLIMIT if a[0] == RLIMIT_NOFILE => user::read(a[1]),
-        PRLIMIT64 if a[1] == RLIMIT_NOFILE && (a[0] == 0 || a[0] == e.kernel.pid as u64) => user::read(a[2]),
+        nr::PRLIMIT64 if a[1] == RLIMIT_NOFILE && (a[0] == 0 || a[0] == e.kernel.pid as u64) => user::read(a[2]),
         _ => None,
     }
 }

@@ -60,11 +60,20 @@ pub fn undo(e: &mut Engine) {
         fail!(0);
     }
     load_table(e);
+    close_hidden(e);
+}
+
+/// Closes what a predecessor had closed for good before its last commit, and could not close any more: numbers that the
+/// program had not open at the commit, and that nothing is hidden under any more.
+fn close_hidden(e: &Engine) {
     let first = e.fds.own + ENGINE_FDS;
-    for hidden in (first..first + HIDING_FDS).filter(|&fd| !e.fds.is_open(fd)) {
-        // What a predecessor had closed for good before its last commit, and could not close any more.
-        // SAFETY: a number that the program had not open at the commit, and that nothing is hidden under any more.
-        unsafe { syscall!(nr::CLOSE, hidden) };
+    let mut from = first;
+    for end in (first..first + HIDING_FDS).filter(|&fd| e.fds.is_open(fd)).chain([first + HIDING_FDS]) {
+        if from < end {
+            // SAFETY: the numbers lie between the program's.
+            unsafe { syscall!(nr::CLOSE_RANGE, from, end - 1, 0) };
+        }
+        from = end + 1;
     }
 }
 
@@ -118,7 +127,7 @@ fn load_table(e: &mut Engine) {
 
 /// Lets every epoll of the program report again what is ready.
 pub fn rearm(e: &mut Engine) {
-    for fd in 0..HIGHEST as i32 {
+    for fd in 0..e.fds.end() {
         if e.fds.is_open(fd) && e.fds.kind(fd) == kind::ANONYMOUS && !without(Mutant::EpollRearm) {
             epoll::rearm(fd, scratch::maps_text());
         }

@@ -114,7 +114,16 @@ fn any_page(random: &mut Random) -> u64 {
 
 fn any_change(random: &mut Random) -> Change {
     let fill = random.next();
-    match random.below(10) {
+    match random.below(11) {
+        10 => {
+            // Not beyond the last address there is.
+            let chunk = *random.pick(&[CHUNKS[0], CHUNKS[1], CHUNKS[3]]);
+            Change::Pages {
+                addr: chunk + random.pick(&[0, 1, 63, 511]) * PAGE,
+                count: 2 + random.below(2),
+                fill: fill >> 1,
+            }
+        }
         0..=2 => Change::Page { addr: any_page(random), fill },
         3..=4 => Change::Diff { addr: any_page(random), lines: random.next() & random.next() & random.next(), fill },
         5 => {

@@ -1,6 +1,6 @@
 //! Stores in files that are really mapped.
 
-use crate::{FileRegion, MappedRegion, OpenError, Page, Params, Region, Store, CHUNK, PAGE, SCRATCH_LEN};
+use crate::{File, FileRegion, MappedRegion, OpenError, Page, Params, Region, Store, CHUNK, PAGE, SCRATCH_LEN};
 use rustix::fs::{fstat, memfd_create, MemfdFlags};
 use rustix::io::dup;
 use std::os::fd::OwnedFd;
@@ -87,7 +87,13 @@ fn two_mappings_of_one_file_see_the_same_store() {
 fn a_mapping_keeps_within_its_bounds_and_passes_errors_on() {
     let mut bytes = std::vec![0u64; 2 * PAGE as usize / 8];
     // SAFETY: the vector is used through the region only. It need not start at a page, since nothing is discarded in it.
-    let mut region = unsafe { MappedRegion::new(bytes.as_mut_ptr().cast(), 2 * PAGE, |_, _| {}, |_, _| -28) };
+    let file = File { discard: |_, _| {}, sync: |_, _| -28, write: |_, bytes| bytes.len() / 2 };
+    // SAFETY: as above.
+    let mut region = unsafe { MappedRegion::new(bytes.as_mut_ptr().cast(), 2 * PAGE, file) };
+    region.write_pages(0, &[7; 4096]);
+    let mut halves = [1; 2];
+    region.read(2047, &mut halves);
+    assert_eq!(halves, [0, 7], "what the file did not take goes through the mapping");
     region.write(PAGE, b"text");
     let mut read = [0; 4];
     region.copy(PAGE, 2 * PAGE - 4, 4);

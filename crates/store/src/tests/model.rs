@@ -30,6 +30,12 @@ pub enum Change {
         addr: u64,
         fill: u64,
     },
+    /// The same for pages in a row.
+    Pages {
+        addr: u64,
+        count: u64,
+        fill: u64,
+    },
     /// These lines of the page get new content.
     Diff {
         addr: u64,
@@ -66,6 +72,9 @@ impl Model {
     pub fn change(&mut self, change: &Change) {
         match *change {
             Change::Page { addr, fill } => drop(self.pages.insert(addr, Rc::new(content(fill)))),
+            Change::Pages { addr, count, fill } => (0..count).for_each(|n| {
+                self.pages.insert(addr + n * PAGE, Rc::new(content(fill + n)));
+            }),
             Change::Diff { addr, lines, fill } => {
                 let page = diffed(self.pages.get(&addr).map_or([0; PAGE as usize], |page| **page), lines, fill);
                 self.pages.insert(addr, Rc::new(page));
@@ -92,6 +101,9 @@ impl Change {
     pub fn make(&self, store: &mut Store<Recorder>, before: &Model) {
         match *self {
             Change::Page { addr, fill } => store.page(addr, &content(fill)),
+            Change::Pages { addr, count, fill } => {
+                store.pages(addr, &(0..count).flat_map(|n| content(fill + n)).collect::<Vec<u8>>());
+            }
             Change::Diff { addr, lines, fill } => {
                 let mut shadow = before.pages.get(&addr).map_or([0; PAGE as usize], |page| **page);
                 let page = diffed(shadow, lines, fill);
@@ -115,7 +127,7 @@ impl Change {
 /// Compares pages and objects, read one by one.
 pub fn compare(store: &Store<Recorder>, model: &Model) -> Result<(), String> {
     for chunk in CHUNKS {
-        for number in PAGES.iter().chain([&2, &64]) {
+        for number in PAGES.iter().chain([&2, &64, &65]) {
             let addr = chunk + number * PAGE;
             let mut page = [1; PAGE as usize];
             let found = store.read_page(addr, &mut page).map_err(|error| format!("page {addr:#x}: {error}"))?;
