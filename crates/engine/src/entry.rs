@@ -42,7 +42,7 @@ const RLIMIT_FSIZE: u64 = 1;
 /// The store over the mapping at `STORE_BASE`.
 pub fn store_region() -> MappedRegion {
     // SAFETY: the supervisor mapped the store there; it is the engine's alone.
-    unsafe { MappedRegion::new(STORE_BASE as *mut u8, STORE_LEN, File { discard, sync, write }) }
+    unsafe { MappedRegion::new(STORE_BASE as *mut u8, STORE_LEN, File { discard, reserve, sync, write }) }
 }
 
 /// Gives back the room of `offset..offset+len` of the store's file.
@@ -50,8 +50,14 @@ fn discard(offset: u64, len: u64) {
     // SAFETY: FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE on the store's own file.
     unsafe {
         let fd = engine().own_fd(OwnFd::Store);
-        syscall!(285, fd, 3, offset, len);
+        syscall!(nr::FALLOCATE, fd, 3, offset, len);
     }
+}
+
+/// Gives `offset..offset+len` of the store's file room.
+fn reserve(offset: u64, len: u64) -> bool {
+    // SAFETY: FALLOC_FL_KEEP_SIZE on the store's own file, whose content stays as it is.
+    unsafe { syscall!(nr::FALLOCATE, engine().own_fd(OwnFd::Store), 1, offset, len) == 0 }
 }
 
 /// Writes to the store's file, unless that could meet the program's own limit to the size of files, which sends a signal.

@@ -217,7 +217,8 @@ unsafe extern "C" fn on_signal(sig: i32, info: *mut [u64; 16], uc: *mut Ucontext
         unblock_faults();
     }
     let synchronous = signal_code(info) > 0 && bit(sig) & OWNED != 0;
-    if sig == SIGBUS && synchronous && info[2].wrapping_sub(STORE_BASE) < STORE_LEN {
+    // SAFETY: the handler runs on the thread that owns the engine.
+    if sig == SIGBUS && synchronous && crate::store_room::takes(unsafe { engine() }, info[2]) {
         crate::store_room::used_up(info[2]);
         return;
     }

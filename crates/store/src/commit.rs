@@ -93,6 +93,10 @@ impl<R: Region> Store<'_, R> {
         if let Some(error) = self.transaction.failed {
             return Err(error);
         }
+        if let Err(error) = self.reserve_fold() {
+            self.fail(error);
+            return Err(error);
+        }
         let start = self.ring_start();
         let (body, durable) = (start + HEADER, self.syncs());
         let len = self.transaction.cursor - body;

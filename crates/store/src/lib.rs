@@ -58,6 +58,7 @@ mod record;
 mod recover;
 mod region;
 mod ring;
+mod room;
 mod scratch;
 mod store;
 mod superblock;

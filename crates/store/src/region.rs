@@ -32,6 +32,10 @@ pub trait Region {
     fn load(&self, off: u64) -> u64;
     /// Gives the bytes' memory back; they read as zero. Multiples of 4096.
     fn discard(&mut self, off: u64, len: u64);
+    /// Makes sure that the range has room, so that writing to it cannot fail. False: there is none.
+    fn reserve(&mut self, _off: u64, _len: u64) -> bool {
+        true
+    }
     /// Returns when the range is on the medium. Without a medium there is nothing to do. Multiples of 4096.
     fn sync(&mut self, off: u64, len: u64) -> Result<(), SyncError>;
 
@@ -92,6 +96,8 @@ pub struct MappedRegion {
 pub struct File {
     /// Punches a hole: offset, length.
     pub discard: fn(u64, u64),
+    /// Gives a hole room: offset, length.
+    pub reserve: fn(u64, u64) -> bool,
     /// Returns 0 or a negative error number: offset, length.
     pub sync: fn(u64, u64) -> i64,
     /// Writes without the mapping, and returns how much of it that took, which may be nothing: offset, bytes.
@@ -183,6 +189,10 @@ impl Region for MappedRegion {
             (self.file.discard)(off, len);
             self.barrier();
         }
+    }
+
+    fn reserve(&mut self, off: u64, len: u64) -> bool {
+        self.at(off, len).is_some() && (self.file.reserve)(off, len)
     }
 
     fn sync(&mut self, off: u64, len: u64) -> Result<(), SyncError> {

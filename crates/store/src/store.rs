@@ -10,6 +10,7 @@ use crate::index::{page_of, ChunkIndex};
 use crate::journal::Journal;
 use crate::objects::ObjectIndex;
 use crate::region::{Region, SyncError};
+use crate::room::Reserved;
 use crate::scratch::Scratch;
 use crate::superblock::{Params, Parent, Superblock};
 use crate::word::seal;
@@ -42,6 +43,8 @@ pub struct Store<'s, R: Region> {
     /// Why nobody knows which head is on the medium.
     pub(crate) head_unsure: Option<SyncError>,
     pub(crate) folds: u64,
+    /// One a head slot.
+    pub(crate) reserved: [Reserved; 2],
     #[cfg(test)]
     pub(crate) mutant: crate::tests::mutant::Mutant,
 }
@@ -130,6 +133,7 @@ impl<'s, R: Region> Store<'s, R> {
             damaged: false,
             head_unsure: None,
             folds: 0,
+            reserved: [Reserved::default(); 2],
             #[cfg(test)]
             mutant: crate::tests::mutant::current(),
         }

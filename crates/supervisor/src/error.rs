@@ -55,6 +55,11 @@ pub enum Error {
 }
 
 impl Error {
+    /// Is a file system full, or a limit reached to what may be in it?
+    pub fn is_lack_of_room(&self) -> bool {
+        matches!(self, Self::File(_, Errno::NOSPC | Errno::DQUOT | Errno::FBIG))
+    }
+
     /// The exit status a shell would give: 127 not found, 126 not executable, 2 bad usage, 1 anything else.
     pub fn exit_status(&self) -> i32 {
         match self {

@@ -88,6 +88,16 @@ pub fn start_free(command: &Command, signals: &Inherited) -> Result<Result<pid_t
     }
 }
 
+/// Becomes the program, as if outlast had never been there. Returns only if that fails.
+pub fn become_free(command: &Command, signals: &Inherited) -> Errno {
+    let (argv, shell) = (pointers(&command.argv), pointers(&command.shell));
+    // A limit to the size of files that we met is not the program's fault: to ignore a signal forgets it.
+    // SAFETY: plain system calls.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::signal(libc::SIGXFSZ, libc::SIG_IGN)) };
+    signals.restore();
+    Errno::from_raw_os_error(execute(command, &argv, &shell))
+}
+
 fn start(command: &Command, begin: Begin<'_>, signals: &Inherited) -> Result<pid_t, Errno> {
     let argv = pointers(&command.argv);
     let shell = pointers(&command.shell);
@@ -149,14 +159,22 @@ fn become_program(
             }
         }
         signals.restore();
-        libc::execve(command.path.as_ptr(), argv.as_ptr(), libc::environ.cast());
-        if *libc::__errno_location() == libc::ENOEXEC {
-            libc::execve(shell[0], shell.as_ptr(), libc::environ.cast());
-        }
-        let errno = *libc::__errno_location();
+        let errno = execute(command, argv, shell);
         if let Begin::Free(report) = begin {
             libc::write(report, std::ptr::from_ref(&errno).cast(), 4);
         }
         libc::_exit(errno)
+    }
+}
+
+/// execve, as execvp does it; the error number.
+fn execute(command: &Command, argv: &[*const c_char], shell: &[*const c_char]) -> i32 {
+    // SAFETY: as in `become_program`.
+    unsafe {
+        libc::execve(command.path.as_ptr(), argv.as_ptr(), libc::environ.cast());
+        if *libc::__errno_location() == libc::ENOEXEC {
+            libc::execve(shell[0], shell.as_ptr(), libc::environ.cast());
+        }
+        *libc::__errno_location()
     }
 }

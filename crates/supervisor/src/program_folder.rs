@@ -2,8 +2,11 @@
 
 use crate::error::Error;
 use crate::session::Session;
-use outlast_image::layout::SESSION_LEN;
-use rustix::fs::{flock, fstat, ftruncate, openat, renameat, unlinkat, AtFlags, Dir, FlockOperation, Mode, OFlags};
+use outlast_image::layout::{session, SESSION_LEN};
+use rustix::fs::{
+    fallocate, flock, fstat, ftruncate, openat, renameat, unlinkat, AtFlags, Dir, FallocateFlags, FlockOperation, Mode,
+    OFlags,
+};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -84,6 +87,12 @@ impl ProgramFolder {
     pub fn create_session(&self, file: &str) -> Result<Session, Error> {
         self.remove(file);
         let fd = self.open_file(file, OFlags::CREATE | OFlags::EXCL | OFlags::RDWR)?;
+        // What is written without asking must have room, also when the file system is full one day: a write there would be
+        // a fault in a handler of faults. Places for rings are asked for when a ring is made. Whoever finds one that is
+        // too short knows that it has not.
+        for (from, len) in [(0, session::EVENTS + session::EVENTS_LEN), (session::BOUNCE, session::BOUNCE_LEN)] {
+            fallocate(&fd, FallocateFlags::empty(), from, len).map_err(self.at(file))?;
+        }
         ftruncate(&fd, SESSION_LEN).map_err(self.at(file))?;
         let session = Session::map(fd).map_err(self.at(file))?;
         session.format();

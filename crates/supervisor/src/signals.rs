@@ -5,6 +5,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 
 /// What the supervisor was started with, for the programs it starts.
+#[derive(Clone, Copy)]
 pub struct Inherited {
     mask: libc::sigset_t,
     child: libc::sigaction,

@@ -18,7 +18,7 @@ use outlast_image::control::state;
 use outlast_image::degradation::Degradation;
 use outlast_image::inject::mode;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Release;
 use std::time::{Duration, SystemTime};
 
@@ -39,15 +39,28 @@ pub struct Request {
 pub fn run(request: &Request) -> Result<End, Error> {
     let path = program::find(&request.argv[0])?;
     let command = Command::new(&path, &request.argv)?;
+    let signals = Signals::block().map_err(|e| Error::Kernel("block signals", e))?;
+    let inherited = *signals.inherited();
+    match run_watched(request, &path, signals) {
+        Err(e) if e.is_lack_of_room() => {
+            eprintln!("outlast: {}: it runs unprotected: {e}", command.name());
+            Err(Error::NotExecutable(command.name(), launch::become_free(&command, &inherited)))
+        }
+        other => other,
+    }
+}
+
+/// An error means that the program has not begun.
+fn run_watched(request: &Request, path: &Path, signals: Signals) -> Result<End, Error> {
+    let command = Command::new(path, &request.argv)?;
     let state = StateFolder::open()?;
     orphans::revive(&state)?;
-    let (folder, lock) = state.create(request.name.as_deref(), &path)?;
+    let (folder, lock) = state.create(request.name.as_deref(), path)?;
     let stores = match &request.store {
         Some(path) => StorePlace::in_folder(path, folder.name())?,
         None => StorePlace::beside(&folder)?,
     };
-    let signals = Signals::block().map_err(|e| Error::Kernel("block signals", e))?;
-    let obstacle = program::obstacle(&path);
+    let obstacle = program::obstacle(path);
     let began = clock::monotonic();
     let birth = match obstacle {
         None => {
@@ -56,11 +69,20 @@ pub fn run(request: &Request) -> Result<End, Error> {
         Some(_) => None,
     };
     let pid = birth.as_ref().map_or(0, |birth| birth.pid);
-    let meta = describe(request, path, &stores, pid);
+    let meta = describe(request, path.into(), &stores, pid);
     // All this is done while the process is on its way to its exec stop.
-    let generation = Generation::create(&folder, &stores, 0);
+    let generation = match Generation::create(&folder, &stores, 0) {
+        Ok(generation) => generation,
+        Err(e) => {
+            birth.iter().for_each(Birth::end);
+            stores.remove(0);
+            // What cannot be removed is taken over by the next program of this name.
+            let _ = folder.clear();
+            return Err(e);
+        }
+    };
     let parts = Parts { folder, lock, stores, meta, command, signals };
-    let mut supervisor = match (generation.and_then(|generation| Supervisor::new(parts, generation)), &birth) {
+    let mut supervisor = match (Supervisor::new(parts, generation), &birth) {
         (Ok(supervisor), _) => supervisor,
         (Err(e), Some(birth)) => {
             birth.end();

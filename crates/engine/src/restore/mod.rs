@@ -2,6 +2,7 @@
 //! ring, and the descriptor table that the anchor kept.
 
 mod descriptors;
+pub mod holes;
 pub mod image;
 mod mapped_file;
 mod memory;

@@ -74,7 +74,7 @@ pub trait Track {
     /// the kernel writes whenever it likes; 0 for none.
     fn commit_done(&mut self, unseen: u64);
     /// Among `start..end`, reports the pages whose content is the process's own: neither untouched file pages nor
-    /// the zero page.
+    /// the zero page. Pages that were swapped out since they were saved may be left out.
     fn private(&mut self, start: u64, end: u64, f: &mut dyn FnMut(u64, u64));
     /// Arms pages.
     fn arm(&mut self, start: u64, end: u64);

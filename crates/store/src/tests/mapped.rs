@@ -1,6 +1,8 @@
 //! Stores in files that are really mapped.
 
-use crate::{File, FileRegion, MappedRegion, OpenError, Page, Params, Region, Store, CHUNK, PAGE, SCRATCH_LEN};
+use crate::{
+    Area, File, FileRegion, MappedRegion, OpenError, Page, Params, Region, Store, StoreError, CHUNK, PAGE, SCRATCH_LEN,
+};
 use rustix::fs::{fstat, memfd_create, MemfdFlags};
 use rustix::io::dup;
 use std::os::fd::OwnedFd;
@@ -87,7 +89,7 @@ fn two_mappings_of_one_file_see_the_same_store() {
 fn a_mapping_keeps_within_its_bounds_and_passes_errors_on() {
     let mut bytes = std::vec![0u64; 2 * PAGE as usize / 8];
     // SAFETY: the vector is used through the region only. It need not start at a page, since nothing is discarded in it.
-    let file = File { discard: |_, _| {}, sync: |_, _| -28, write: |_, bytes| bytes.len() / 2 };
+    let file = File { discard: |_, _| {}, reserve: |_, _| true, sync: |_, _| -28, write: |_, bytes| bytes.len() / 2 };
     // SAFETY: as above.
     let mut region = unsafe { MappedRegion::new(bytes.as_mut_ptr().cast(), 2 * PAGE, file) };
     region.write_pages(0, &[7; 4096]);
@@ -109,4 +111,18 @@ fn a_mapping_keeps_within_its_bounds_and_passes_errors_on() {
 #[test]
 fn an_empty_file_is_no_store() {
     assert_eq!(FileRegion::open(memory_file()).err().unwrap().kind(), std::io::ErrorKind::InvalidInput);
+}
+
+#[test]
+fn a_commit_that_a_fold_would_have_no_room_for_is_refused() {
+    let mut bytes = std::vec![0u64; (64 << 20) / 8];
+    let none = File { discard: |_, _| {}, reserve: |_, _| false, sync: |_, _| 0, write: |_, _| 0 };
+    // SAFETY: the vector is used through the region only.
+    let region = unsafe { MappedRegion::new(bytes.as_mut_ptr().cast(), 64 << 20, none) };
+    let mut memory = scratch();
+    let mut store = Store::format(region, &Params::default(), &mut memory).unwrap();
+    store.begin();
+    store.put(1, 2, b"object");
+    assert_eq!(store.commit(), Err(StoreError::NoRoom(Area::Base)));
+    assert_eq!(store.seq(), 0);
 }

@@ -230,7 +230,8 @@ impl Track for WriteProtectAsync {
         let wanted = if self.may_be_shared(start, end) { Wanted::Shared } else { Wanted::Own };
         let mut walk = Walk::new(self.pagemap, start, end, wanted, scratch::own_runs());
         while let Some(runs) = walk.next() {
-            for run in runs {
+            // One that is armed and not there may be no more than that: an untouched page.
+            for run in runs.iter().filter(|run| run.is_present() || run.is_written()) {
                 f(run.start, run.end);
             }
         }
