@@ -1,8 +1,10 @@
-//! A program that talks to itself through a Unix socket pair, a pipe and an eventfd.
+//! Programs that talk to themselves: through a Unix socket pair, a pipe and an eventfd; and in several messages a call.
 
 use crate::case::{Case, Program};
 use crate::drive::{Drive, Input};
 use crate::launch::program;
 
-pub const CASES: &[Case] =
-    &[Case::new("pair", |_| Ok(Program::new(&[&program("pair"), "3000"])), |_| Drive::Pipes(Input::none()))];
+pub const CASES: &[Case] = &[
+    Case::new("pair", |_| Ok(Program::new(&[&program("pair"), "3000"])), |_| Drive::Pipes(Input::none())),
+    Case::new("messages", |_| Ok(Program::new(&[&program("messages"), "800"])), |_| Drive::Pipes(Input::none())),
+];

@@ -56,8 +56,14 @@ fn discard(offset: u64, len: u64) {
 
 /// Gives `offset..offset+len` of the store's file room.
 fn reserve(offset: u64, len: u64) -> bool {
-    // SAFETY: FALLOC_FL_KEEP_SIZE on the store's own file, whose content stays as it is.
-    unsafe { syscall!(nr::FALLOCATE, engine().own_fd(OwnFd::Store), 1, offset, len) == 0 }
+    loop {
+        // SAFETY: FALLOC_FL_KEEP_SIZE on the store's own file, whose content stays as it is.
+        let r = unsafe { syscall!(nr::FALLOCATE, engine().own_fd(OwnFd::Store), 1, offset, len) };
+        // A signal may come at any time, and has been taken note of.
+        if r != err::EINTR {
+            return r == 0;
+        }
+    }
 }
 
 /// Writes to the store's file, unless that could meet the program's own limit to the size of files, which sends a signal.

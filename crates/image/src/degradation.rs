@@ -26,7 +26,7 @@ degradations! {
     Children = 1, "children";
     /// A writable file is mapped shared; what is written through the mapping is not rolled back.
     SharedMapping = 2, "shared-mapping";
-    /// io_uring is not available; a kill within a call may lose or repeat it where the kernel leaves no note of it: on devices that do not splice, packet pipes, and between two descriptors (splice, sendmmsg).
+    /// io_uring is not available; a kill within a call may lose or repeat it where the kernel leaves no note of it: on devices that do not splice, packet pipes, and between two descriptors (splice).
     NoRing = 3, "no-io-uring";
     /// The process id could not be kept; the program itself still sees its old one.
     PidChanged = 4, "pid-changed";
@@ -48,7 +48,7 @@ degradations! {
     DescriptorLost = 12, "descriptor-lost";
     /// A mapped file changed or vanished and could not be mapped again.
     MappingLost = 13, "mapping-lost";
-    /// The address range of the engine was taken; the program runs unprotected.
+    /// The engine's addresses were taken, or are more than a limit (ulimit -v) leaves; the program runs unprotected.
     AddressTaken = 14, "address-taken";
     /// A call that only the next stage of the engine understands was made (timers, message queues …); its effect is not rolled back.
     KernelObject = 15, "kernel-object";

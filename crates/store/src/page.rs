@@ -40,7 +40,7 @@ impl<R: Region> Store<'_, R> {
     }
 
     fn try_pages(&mut self, mut addr: u64, mut bytes: &[u8]) -> Result<(), StoreError> {
-        if !is_page(addr) || !(bytes.len() as u64).is_multiple_of(PAGE) {
+        if !is_page(addr) || bytes.len() as u64 % PAGE != 0 {
             return Err(StoreError::Misaligned);
         }
         while let Some(page) = bytes.first_chunk() {

@@ -5,7 +5,7 @@
 //! stands before, and a restored process gives it to the program.
 
 use super::message::{self, Header, Vectors, CONTROL, CONTROL_LEN, DATA, DATA_LEN, HEAD, NAME, NAME_LEN};
-use super::offsets;
+use super::{messages, offsets};
 use crate::commit::commit;
 use crate::dispatch::{interruptible, visible, Call};
 use crate::mutant::without;
@@ -38,7 +38,8 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
             offsets::note_moved(e, call);
             interruptible(t, call)
         }
-        (nr::READ | nr::READV | nr::RECVFROM | nr::RECVMSG | nr::ACCEPT | nr::ACCEPT4, _) => consume(e, t, call),
+        (nr::READ | nr::READV | nr::RECVFROM | nr::RECVMSG | nr::ACCEPT | nr::ACCEPT4, _) => consume(e, t, call, call),
+        (nr::RECVMMSG, _) => messages::receive(e, t, call),
         _ => visible(e, t, call),
     }
 }
@@ -51,7 +52,8 @@ fn message_flags(call: &Call) -> u64 {
     }
 }
 
-fn consume(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
+/// Makes the call. `whole` is what the program called, of which it may be a part.
+pub fn consume(e: &mut Engine, t: &mut Thread, call: &Call, whole: &Call) -> i64 {
     let flags = message_flags(call);
     if flags & (MSG_PEEK | MSG_ERRQUEUE) != 0 || without(Mutant::InputCommit) {
         return interruptible(t, call);
@@ -71,7 +73,7 @@ fn consume(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
                 return if e.fds.kind(fd) == kind::TERMINAL { 0 } else { err::EAGAIN };
             }
         }
-        let seq = commit(e, call.pending(operation::kind(e)));
+        let seq = commit(e, whole.pending(operation::kind(e)));
         if seq == 0 {
             return interruptible(t, call);
         }
@@ -111,7 +113,7 @@ fn receive_timeout(e: &mut Engine, fd: i32) -> i64 {
 }
 
 /// Does the operation that a commit stands before, or takes its result from a dead predecessor, and gives what came in
-/// to the program. Called by `consume`, and by a restore.
+/// to the program. Called by [`consume`], and by a restore.
 pub fn finish(e: &mut Engine, t: &mut Thread, call: &Call, operation: &mut Operation) -> i64 {
     let r = take(e, t, call, operation);
     if r == err::EINTR && t.pending.load(Acquire) != 0 {
@@ -138,6 +140,7 @@ fn take(e: &mut Engine, t: &mut Thread, call: &Call, operation: &mut Operation) 
         }
         nr::RECVFROM => receive_from(e, operation, call),
         nr::RECVMSG => receive_message(e, operation, call),
+        nr::RECVMMSG => messages::finish_receiving(e, call, operation),
         nr::ACCEPT | nr::ACCEPT4 => accept(e, t, operation, call),
         _ => err::ENOSYS,
     }
@@ -234,7 +237,7 @@ fn give_name(name: u64, name_len: u64, actual: u32) -> bool {
     user::write_bytes(name, bytes) && user::write(name_len, &actual)
 }
 
-fn receive_message(e: &mut Engine, operation: &mut Operation, call: &Call) -> i64 {
+pub fn receive_message(e: &mut Engine, operation: &mut Operation, call: &Call) -> i64 {
     let [fd, at, flags, ..] = call.args;
     let Some(mut header) = user::read::<Header>(at) else { return err::EFAULT };
     let Some(v) = Vectors::new(header.vectors, header.count) else { return err::EINVAL };

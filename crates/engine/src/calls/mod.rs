@@ -12,6 +12,7 @@ pub mod inherited;
 pub mod input;
 pub mod memory;
 pub mod message;
+pub mod messages;
 pub mod move_between;
 pub mod names;
 pub mod offsets;

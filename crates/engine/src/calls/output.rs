@@ -1,7 +1,7 @@
 //! Calls that others can see: output is committed before it leaves, and leaves exactly once.
 
 use super::message::{single, Header, Vectors, CONTROL, CONTROL_LEN, DATA, DATA_LEN, HEAD, NAME, NAME_LEN};
-use super::{move_between, offsets, splice, write_file};
+use super::{messages, move_between, offsets, splice, write_file};
 use crate::commit::commit;
 use crate::control::control;
 use crate::dispatch::{interruptible, native, visible, Call};
@@ -35,6 +35,7 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         {
             send(e, t, call)
         }
+        (nr::SENDMMSG, _) => messages::send(e, t, call),
         (nr::SPLICE, _) => splice::serve(e, t, call),
         (nr::SENDFILE | nr::COPY_FILE_RANGE, _) => move_between::serve(e, t, call),
         _ => visible(e, t, call),
@@ -60,8 +61,10 @@ fn send(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
 
 /// Sends what the commit stands before, all parts of it, or what a dead predecessor left of it.
 pub fn finish(e: &mut Engine, t: &mut Thread, call: &Call, operation: &mut Operation) -> i64 {
-    if call.nr == nr::SPLICE {
-        return splice::finish(e, t, call, operation);
+    match call.nr {
+        nr::SPLICE => return splice::finish(e, t, call, operation),
+        nr::SENDMMSG => return messages::finish_sending(e, t, call, operation),
+        _ => {}
     }
     let r = send_parts(e, t, call, operation);
     if control().request.load(Relaxed) != 0 {

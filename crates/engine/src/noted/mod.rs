@@ -12,10 +12,10 @@
 //! | read, readv | pipes | splice into the session moves an offset there |
 //! | | terminals | splice into the transfer pipe; from there into the session, as above |
 //! | | eventfd, timerfd, signalfd, inotify | the records themselves, over a pattern that none has |
-//! | read, readv, recv, recvfrom, recvmsg | sockets | recvmmsg stores `msg_len`; SO_ERROR stores the error it takes |
+//! | read, readv, recv, recvfrom, recvmsg, recvmmsg | sockets | recvmmsg stores `msg_len`; SO_ERROR stores the error it takes |
 //! | write, writev, sendfile | pipes, terminals | splice from the transfer pipe: what is left there |
 //! | write | eventfd | /proc shows the count |
-//! | write, writev, send, sendto, sendmsg, sendfile | sockets | sendmmsg stores `msg_len` |
+//! | write, writev, send, sendto, sendmsg, sendmmsg, sendfile | sockets | sendmmsg stores `msg_len` |
 //! | accept, accept4, open with O_CREAT or O_TRUNC | | the descriptor |
 //! | mkdir, mknod, symlink, link, unlink, rmdir, rename, removexattr, bind, connect | | the state before and after |
 //!
@@ -31,7 +31,7 @@
 //! - A directory or node that somebody else makes, or a name that somebody else removes, while the program is dead, where
 //!   the program was about to do just the same: taken for its own deed.
 //! - mkdirat and its kind are as good as their names: only removexattrat, setsid, and what has no operation of the ring
-//!   either (splice, tee, vmsplice, copy_file_range, sendmmsg, recvmmsg, preadv2 and pwritev2 on streams, calls on kernel
+//!   either (splice, tee, vmsplice, copy_file_range, preadv2 and pwritev2 on streams, calls on kernel
 //!   objects) are left to a commit before and after.
 
 mod counter;

@@ -21,7 +21,7 @@ pub fn fill(e: &mut Engine) {
             let mut fill_gap = |from: u64, to: u64| {
                 let mut reached = from;
                 // What was written since the commit is in no store.
-                tracker.private(from, to, &mut |a, b| {
+                tracker.touched(from, to, &mut |a, b| {
                     cover(reached, a, m.region.prot);
                     reached = b;
                 });

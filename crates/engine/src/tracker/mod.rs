@@ -74,8 +74,13 @@ pub trait Track {
     /// the kernel writes whenever it likes; 0 for none.
     fn commit_done(&mut self, unseen: u64);
     /// Among `start..end`, reports the pages whose content is the process's own: neither untouched file pages nor
-    /// the zero page. Pages that were swapped out since they were saved may be left out.
+    /// the zero page. A page that was never touched may be reported once it is armed: the kernel shows both alike.
     fn private(&mut self, start: u64, end: u64, f: &mut dyn FnMut(u64, u64));
+    /// The same, but for pages that are armed and not in memory: never touched, or swapped out (or just being moved) since
+    /// they were saved.
+    fn touched(&mut self, start: u64, end: u64, f: &mut dyn FnMut(u64, u64)) {
+        self.private(start, end, f);
+    }
     /// Arms pages.
     fn arm(&mut self, start: u64, end: u64);
     /// Nothing is mapped there any more.
@@ -218,6 +223,10 @@ impl Track for Tracker {
 
     fn private(&mut self, start: u64, end: u64, f: &mut dyn FnMut(u64, u64)) {
         each!(self, t => t.private(start, end, f))
+    }
+
+    fn touched(&mut self, start: u64, end: u64, f: &mut dyn FnMut(u64, u64)) {
+        each!(self, t => t.touched(start, end, f))
     }
 
     fn arm(&mut self, start: u64, end: u64) {

@@ -230,7 +230,15 @@ impl Track for WriteProtectAsync {
         let wanted = if self.may_be_shared(start, end) { Wanted::Shared } else { Wanted::Own };
         let mut walk = Walk::new(self.pagemap, start, end, wanted, scratch::own_runs());
         while let Some(runs) = walk.next() {
-            // One that is armed and not there may be no more than that: an untouched page.
+            for run in runs {
+                f(run.start, run.end);
+            }
+        }
+    }
+
+    fn touched(&mut self, start: u64, end: u64, f: &mut dyn FnMut(u64, u64)) {
+        let mut walk = self.own(start, end);
+        while let Some(runs) = walk.next() {
             for run in runs.iter().filter(|run| run.is_present() || run.is_written()) {
                 f(run.start, run.end);
             }
