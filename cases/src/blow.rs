@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use outlast_image::control::Control;
+use outlast_image::control::{state, Control};
 use rustix::process::Signal;
 
 use crate::tracer;
@@ -100,6 +100,11 @@ fn visit(control: &Control) -> Blow {
     let patience = Instant::now() + Duration::from_millis(500);
     loop {
         let Some(victim) = program(control) else { return Blow::Missed };
+        // A debugger that is there first keeps outlast out, which then says so.
+        if control.state.load(Relaxed) == state::STARTING && Instant::now() < patience {
+            thread::sleep(Duration::from_millis(1));
+            continue;
+        }
         match tracer::visit(victim.pid) {
             Ok(()) => return Blow::Landed,
             Err(e) if e.kind() != io::ErrorKind::PermissionDenied => return Blow::Missed,

@@ -75,7 +75,7 @@ pub fn send(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
 /// Sends what the commit stands before, and the messages after it.
 pub fn finish_sending(e: &mut Engine, t: &mut Thread, call: &Call, operation: &mut Operation) -> i64 {
     let mut left = Left { call: *call };
-    let mut next = Operation::new(0);
+    let mut next;
     let mut operation = operation;
     loop {
         let r = output::finish(e, t, &left.one(nr::SENDMSG, call.args[3]), operation);
