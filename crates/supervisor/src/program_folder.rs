@@ -88,8 +88,8 @@ impl ProgramFolder {
         self.remove(file);
         let fd = self.open_file(file, OFlags::CREATE | OFlags::EXCL | OFlags::RDWR)?;
         // What is written without asking must have room, also when the file system is full one day: a write there would be
-        // a fault in a handler of faults. Places for rings are asked for when a ring is made. Whoever finds one that is
-        // too short knows that it has not.
+        // a fault in a handler of faults. The kernel itself gives a ring's place room, or refuses the ring. A session that
+        // was made half is too short.
         for (from, len) in [(0, session::EVENTS + session::EVENTS_LEN), (session::BOUNCE, session::BOUNCE_LEN)] {
             fallocate(&fd, FallocateFlags::empty(), from, len).map_err(self.at(file))?;
         }

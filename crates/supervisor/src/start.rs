@@ -38,11 +38,11 @@ pub struct Request {
 /// It could not be started at all. That it runs unprotected is no error: the log says so, and standard error.
 pub fn run(request: &Request) -> Result<End, Error> {
     let path = program::find(&request.argv[0])?;
-    let command = Command::new(&path, &request.argv)?;
     let signals = Signals::block().map_err(|e| Error::Kernel("block signals", e))?;
     let inherited = *signals.inherited();
     match run_watched(request, &path, signals) {
         Err(e) if e.is_lack_of_room() => {
+            let command = Command::new(&path, &request.argv)?;
             eprintln!("outlast: {}: it runs unprotected: {e}", command.name());
             Err(Error::NotExecutable(command.name(), launch::become_free(&command, &inherited)))
         }
@@ -82,14 +82,7 @@ fn run_watched(request: &Request, path: &Path, signals: Signals) -> Result<End, 
         }
     };
     let parts = Parts { folder, lock, stores, meta, command, signals };
-    let mut supervisor = match (Supervisor::new(parts, generation), &birth) {
-        (Ok(supervisor), _) => supervisor,
-        (Err(e), Some(birth)) => {
-            birth.end();
-            return Err(e);
-        }
-        (Err(e), None) => return Err(e),
-    };
+    let mut supervisor = Supervisor::new(parts, generation).inspect_err(|_| birth.iter().for_each(Birth::end))?;
     match supervisor.bring_up(birth, obstacle, began)? {
         Some(end) => Ok(supervisor.finish(end)),
         None => Ok(supervisor.watch()),

@@ -4,7 +4,7 @@
 
 use super::{input, output};
 use crate::commit::commit;
-use crate::dispatch::{visible, Call};
+use crate::dispatch::{interruptible, native, visible, Call};
 use crate::operation::{self, Operation};
 use crate::state::Engine;
 use crate::sys::{err, nr, now_ns};
@@ -63,11 +63,11 @@ impl Left {
 pub fn send(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     let left = Left::new(call);
     if left.call.args[2] == 0 {
-        return 0;
+        return native(call);
     }
     let seq = commit(e, left.call.pending(operation::kind(e)));
     match seq {
-        0 => crate::dispatch::interruptible(t, call),
+        0 => interruptible(t, call),
         seq => finish_sending(e, t, &left.call, &mut Operation::new(seq)),
     }
 }
@@ -103,6 +103,7 @@ pub fn receive(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     let until = match time {
         0 => None,
         at => match user::read::<[u64; 2]>(at) {
+            Some([s, ns]) if s > i64::MAX as u64 || ns >= 1_000_000_000 => return err::EINVAL,
             Some([s, ns]) => Some(now_ns().saturating_add(s.saturating_mul(1_000_000_000)).saturating_add(ns)),
             None => return err::EFAULT,
         },
