@@ -54,11 +54,13 @@ impl Home {
     pub fn outlast<S: AsRef<std::ffi::OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_outlast"));
         command.args(args).env("OUTLAST_STATE_DIR", self.state()).stdin(Stdio::null());
-        // Whoever runs the tests under nohup would have every program ignore it.
+        // Whoever runs the tests under nohup, or in the background of a script, would have every program ignore these.
         // SAFETY: signal(2) may be called between fork and exec.
         unsafe {
             std::os::unix::process::CommandExt::pre_exec(&mut command, || {
-                libc::signal(libc::SIGHUP, libc::SIG_DFL);
+                for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT] {
+                    libc::signal(signal, libc::SIG_DFL);
+                }
                 Ok(())
             });
         }
