@@ -54,13 +54,10 @@ impl Home {
     pub fn outlast<S: AsRef<std::ffi::OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_outlast"));
         command.args(args).env("OUTLAST_STATE_DIR", self.state()).stdin(Stdio::null());
-        // Whoever runs the tests under nohup, or in the background of a script, would have every program ignore these.
-        // SAFETY: signal(2) may be called between fork and exec.
+        // SAFETY: the closure makes system calls only.
         unsafe {
             std::os::unix::process::CommandExt::pre_exec(&mut command, || {
-                for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT] {
-                    libc::signal(signal, libc::SIG_DFL);
-                }
+                heed_keys();
                 Ok(())
             });
         }
@@ -197,4 +194,13 @@ pub fn said(output: &Output) -> String {
 pub fn counter(to: u32) -> (String, String) {
     let script = format!("i=0; while [ $i -lt {to} ]; do echo $i; i=$((i+1)); done; exit 3");
     (script, (0..to).map(|i| format!("{i}\n")).collect())
+}
+
+/// Between fork and exec: whoever runs the tests under nohup, or in the background of a script, has every program ignore
+/// the signals that keys send.
+pub fn heed_keys() {
+    for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT] {
+        // SAFETY: signal(2) is async-signal-safe.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
 }
