@@ -8,7 +8,7 @@ use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 use std::sync::{Arc, Mutex};
-use support::{heed_keys, until, Home};
+use support::{until, Home};
 
 /// A shell with job control at a terminal of its own.
 struct Terminal {
@@ -33,7 +33,6 @@ impl Terminal {
         // SAFETY: the closure makes system calls only.
         unsafe {
             shell.pre_exec(|| {
-                heed_keys();
                 libc::setsid();
                 match libc::ioctl(0, libc::TIOCSCTTY, 0) {
                     0 => Ok(()),

@@ -29,6 +29,11 @@ pub struct Home(TempDir);
 
 impl Home {
     pub fn new() -> Self {
+        // Who runs the tests under nohup, or in the background of a script, has every program ignore what keys send.
+        for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT] {
+            // SAFETY: nothing here handles them.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        }
         Self(tempfile::Builder::new().prefix("outlast-test.").tempdir_in("/dev/shm").unwrap())
     }
 
@@ -54,13 +59,6 @@ impl Home {
     pub fn outlast<S: AsRef<std::ffi::OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_outlast"));
         command.args(args).env("OUTLAST_STATE_DIR", self.state()).stdin(Stdio::null());
-        // SAFETY: the closure makes system calls only.
-        unsafe {
-            std::os::unix::process::CommandExt::pre_exec(&mut command, || {
-                heed_keys();
-                Ok(())
-            });
-        }
         command
     }
 
@@ -194,13 +192,4 @@ pub fn said(output: &Output) -> String {
 pub fn counter(to: u32) -> (String, String) {
     let script = format!("i=0; while [ $i -lt {to} ]; do echo $i; i=$((i+1)); done; exit 3");
     (script, (0..to).map(|i| format!("{i}\n")).collect())
-}
-
-/// Between fork and exec: whoever runs the tests under nohup, or in the background of a script, has every program ignore
-/// the signals that keys send.
-pub fn heed_keys() {
-    for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT] {
-        // SAFETY: signal(2) is async-signal-safe.
-        unsafe { libc::signal(signal, libc::SIG_DFL) };
-    }
 }
