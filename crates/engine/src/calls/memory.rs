@@ -7,7 +7,7 @@ use crate::mutant::without;
 use crate::regions;
 use crate::rewrite;
 use crate::state::Engine;
-use crate::sys::{err, nr};
+use crate::sys::{err, nr, syscall};
 use crate::thread::Thread;
 use crate::tracker::areas::{area_flag, Area};
 use crate::tracker::{Content, Track};
@@ -19,11 +19,13 @@ use outlast_image::region::backing;
 const PROT_READ: u64 = 1;
 const PROT_WRITE: u64 = 2;
 const MAP_SHARED: u64 = 1;
+const MAP_PRIVATE: u64 = 2;
 const MAP_SHARED_VALIDATE: u64 = 3;
 const MAP_TYPE: u64 = 15;
 const MAP_FIXED: u64 = 0x10;
 const MAP_ANONYMOUS: u64 = 0x20;
 const MAP_GROWSDOWN: u64 = 0x100;
+const MAP_NORESERVE: u64 = 0x4000;
 const MAP_FIXED_NOREPLACE: u64 = 0x10_0000;
 const MADV_DONTNEED: u64 = 4;
 const MADV_FREE: u64 = 8;
@@ -249,7 +251,7 @@ fn madvise(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
             }
             let lazy = e.is_lazy(addr, end);
             if lazy && advice != MADV_FREE {
-                return discard_lazy(addr, end, call);
+                return discard_lazy(e, addr, end, call);
             }
             let r = native(call);
             if lazy && r == err::EINVAL && addr % 4096 == 0 {
@@ -285,16 +287,25 @@ fn is_shared(e: &Engine, start: u64, end: u64) -> bool {
     reached >= end
 }
 
-/// In a lazily restored region MADV_DONTNEED would expose what the store holds: the pages are zeroed instead.
-fn discard_lazy(start: u64, end: u64, call: &Call) -> i64 {
+/// In a lazily restored region MADV_DONTNEED would expose what the store holds: fresh memory takes the place of the pages.
+fn discard_lazy(e: &mut Engine, start: u64, end: u64, call: &Call) -> i64 {
     let r = native(call);
-    if r == 0 && !without(Mutant::LazyDiscard) {
-        let mut p = start;
-        while p < end {
-            // Guarded: what is not writable now cannot be zeroed, and keeps its old content.
-            crate::user::write_bytes(p, &[0; 4096]);
-            p += 4096;
-        }
+    if r != 0 || without(Mutant::LazyDiscard) {
+        return r;
     }
+    let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+    regions::for_each(regions::read_maps(), (e.kernel.start_brk, e.kernel.brk), |m| {
+        let (low, high, prot) = (m.region.start.max(start), m.region.end.min(end), m.region.prot);
+        // SAFETY: what is replaced has just been given up.
+        if low < high
+            && e.is_lazy(low, high)
+            && !err::is(unsafe { syscall!(nr::MMAP, low, high - low, prot, flags, -1i64, 0) })
+        {
+            e.tracker.cover(&Area { start: low, end: high, prot, flags: 0 }, Content::Fresh);
+        }
+    });
+    e.replaced(start, end);
+    e.drop_range(start, end);
+    e.maps_dirty = true;
     r
 }
