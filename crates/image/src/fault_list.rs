@@ -9,11 +9,25 @@ pub const ENTRIES: usize = 4096;
 #[repr(C)]
 pub struct FaultList {
     /// Faults ever listed. Fault `n` is at `addresses[n % ENTRIES]`, which is written after this is counted up and before
-    /// the faulting instruction goes on.
+    /// the faulting instruction goes on: the entry itself tells whether it is there yet.
     pub count: AtomicU64,
     pub reserved: [u64; 7],
-    /// Addresses of write accesses that met a page fault, in user mode or in the kernel.
+    /// Addresses of write accesses that met a page fault, in user mode or in the kernel: 48 bits, and above them the number
+    /// of times that the list had gone round, modulo 2^16.
     pub addresses: [AtomicU64; ENTRIES],
+}
+
+/// Bits of an entry that are the address.
+pub const ADDRESS_BITS: u32 = 48;
+
+/// The address in an entry of the list; `None` if it is not yet that of fault `n`.
+pub const fn address_of(entry: u64, n: u64) -> Option<u64> {
+    let round = (n / ENTRIES as u64) as u16;
+    if (entry >> ADDRESS_BITS) as u16 == round {
+        Some(entry & ((1 << ADDRESS_BITS) - 1))
+    } else {
+        None
+    }
 }
 
 /// How the engine learns which pages were written: values of [`crate::control::Control::fault_source`].

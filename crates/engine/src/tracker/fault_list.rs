@@ -8,7 +8,7 @@ use crate::mutant::without;
 use crate::scratch;
 use crate::sys::{err, nr, syscall};
 use core::sync::atomic::Ordering::*;
-use outlast_image::fault_list::{FaultList, ENTRIES};
+use outlast_image::fault_list::{address_of, FaultList, ENTRIES};
 use outlast_image::mutant::Mutant;
 
 const PROT_READ: u64 = 1;
@@ -16,6 +16,8 @@ const MAP_SHARED_FIXED: u64 = 0x11;
 /// A supervisor that respawns the program tells the list about the new process a moment later than the process begins.
 const TRIES: u32 = 60;
 const PAUSE_NS: u64 = 30_000;
+/// How often an entry is looked at that is not there yet.
+const LOOKS: u32 = 10_000;
 
 /// The list, mapped.
 pub struct List {
@@ -25,6 +27,20 @@ pub struct List {
 fn list() -> &'static FaultList {
     // SAFETY: `attach` mapped it there, as long as the structure; it consists of atomics and is only read.
     unsafe { &*(scratch::fault_list() as *const FaultList) }
+}
+
+/// The address of fault `n`, which another thread may be noting at this moment. None: it was overwritten, or it takes
+/// too long.
+fn await_entry(n: u64) -> Option<u64> {
+    let entry = &list().addresses[n as usize % ENTRIES];
+    for _ in 0..LOOKS {
+        let found = address_of(entry.load(Acquire), n);
+        if found.is_some() {
+            return found;
+        }
+        core::hint::spin_loop();
+    }
+    None
 }
 
 impl List {
@@ -65,8 +81,9 @@ impl List {
         }
         let mut n = from;
         while n != to {
+            let Some(address) = await_entry(n) else { return false };
             if !(without(Mutant::ListedFault) && n % 64 == 0) {
-                f(list().addresses[n as usize % ENTRIES].load(Relaxed));
+                f(address);
             }
             n = n.wrapping_add(1);
         }

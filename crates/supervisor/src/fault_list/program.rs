@@ -3,7 +3,7 @@
 //! and the processor's error code. What each piece says in C stands above it.
 
 use super::bpf::Instruction;
-use outlast_image::fault_list::{ADDRESSES, COUNT, ENTRIES};
+use outlast_image::fault_list::{ADDRESSES, ADDRESS_BITS, COUNT, ENTRIES};
 
 /// Registers: results and arguments of calls, what survives them, the stack.
 const R0: u8 = 0;
@@ -33,6 +33,8 @@ mod op {
     pub const ADD_VALUE: u8 = 0x07;
     pub const AND_VALUE: u8 = 0x57;
     pub const SHIFT_LEFT_VALUE: u8 = 0x67;
+    pub const SHIFT_RIGHT_VALUE: u8 = 0x77;
+    pub const OR: u8 = 0x4f;
     pub const IF_EQUAL_VALUE: u8 = 0x15;
     pub const IF_NOT_EQUAL_VALUE: u8 = 0x55;
     pub const IF_NOT_EQUAL: u8 = 0x5d;
@@ -91,11 +93,19 @@ pub fn program(maps: Maps, namespace: Namespace) -> Vec<Instruction> {
     ]);
     code.extend(wide(R7, MAP_VALUE, maps.list as u32 as u64));
     code.extend([
-        // R1 = fetch_add(&list.count, 1) % ENTRIES;
+        // R1 = fetch_add(&list.count, 1);
         insn(op::MOVE_VALUE, R1, 0, 0, 1),
         insn(op::ATOMIC_64, R7, R1, COUNT as i16, ADD_AND_FETCH),
+        // R2 = R1 / ENTRIES << 48;
+        insn(op::MOVE, R2, R1, 0, 0),
+        insn(op::SHIFT_RIGHT_VALUE, R2, 0, 0, ENTRIES.trailing_zeros() as i32),
+        insn(op::SHIFT_LEFT_VALUE, R2, 0, 0, ADDRESS_BITS as i32),
+        // R6 = R6 << 16 >> 16 | R2;
+        insn(op::SHIFT_LEFT_VALUE, R6, 0, 0, 64 - ADDRESS_BITS as i32),
+        insn(op::SHIFT_RIGHT_VALUE, R6, 0, 0, 64 - ADDRESS_BITS as i32),
+        insn(op::OR, R6, R2, 0, 0),
         insn(op::AND_VALUE, R1, 0, 0, ENTRIES as i32 - 1),
-        // list.addresses[R1] = R6;
+        // R1 %= ENTRIES; list.addresses[R1] = R6;
         insn(op::SHIFT_LEFT_VALUE, R1, 0, 0, 3),
         insn(op::ADD, R7, R1, 0, 0),
         insn(op::STORE_64, R7, R6, ADDRESSES as i16, 0),
