@@ -46,7 +46,7 @@ fn compile(compiler: &str, source: &Path, to: &Path, more: &[&str]) {
         return;
     }
     let status = Command::new(compiler)
-        .args(["-O2", "-g0", "-Wall", "-Wextra", "-Werror", "-Wno-format-truncation", "-o"])
+        .args(["-O2", "-g0", "-pthread", "-Wall", "-Wextra", "-Werror", "-Wno-format-truncation", "-o"])
         .arg(to)
         .arg(source)
         .args(more)

@@ -59,6 +59,8 @@ pub struct Case {
     pub root_only: bool,
     /// It makes calls that are exactly once on io_uring only.
     pub ring_only: bool,
+    /// It has several threads, which are protected only where the kernel itself tracks written pages.
+    pub has_threads: bool,
 }
 
 /// The hammer's pace for programs that are always busy.
@@ -82,6 +84,7 @@ impl Case {
             given_up: false,
             root_only: false,
             ring_only: false,
+            has_threads: false,
         }
     }
 
@@ -120,6 +123,11 @@ impl Case {
 
     pub const fn ring_only(mut self) -> Case {
         self.ring_only = true;
+        self
+    }
+
+    pub const fn with_threads(mut self) -> Case {
+        self.has_threads = true;
         self
     }
 

@@ -25,6 +25,7 @@ mod signals;
 mod sqlite;
 mod stumble;
 mod tcp;
+mod threads;
 mod unwind;
 mod vectors;
 mod written_pages;
@@ -40,6 +41,7 @@ pub fn all() -> impl Iterator<Item = &'static Case> {
         pair::CASES,
         children::CASES,
         tcp::CASES,
+        threads::CASES,
         files::CASES,
         descriptors::CASES,
         heap::CASES,

@@ -27,6 +27,7 @@ const TELLING: &[&str] = &[
     "vectors",
     "signals",
     "python_repl",
+    "threads",
 ];
 
 /// Cases that end, or fail, by themselves: hitting them from outside would prove nothing more.
@@ -35,16 +36,16 @@ const SELF_HARMING: &[&str] =
 
 /// Cases for the attacks beside SIGKILL, each busy, so that it commits between two blows.
 const OTHERWISE: &[(Attack, &[&str])] = &[
-    (Attack::Checked, &["pipe_counter", "heap", "mapper", "files", "python_script", "written_pages"]),
-    (Attack::Aimed, &["pipe_counter", "pipe_echo", "socket_echo", "heap", "signals"]),
-    (Attack::Fatal, &["pipe_counter", "pipe_echo", "heap", "files", "vectors", "tcp_poll", "python_script"]),
-    (Attack::Anchor, &["pipe_counter", "socket_echo", "heap", "descriptors", "tcp_epoll"]),
-    (Attack::Together, &["pipe_counter", "heap", "files", "python_script"]),
-    (Attack::Supervisor, &["pipe_counter", "pipe_echo", "heap", "files"]),
+    (Attack::Checked, &["pipe_counter", "heap", "mapper", "files", "python_script", "written_pages", "threads"]),
+    (Attack::Aimed, &["pipe_counter", "pipe_echo", "socket_echo", "heap", "signals", "threads"]),
+    (Attack::Fatal, &["pipe_counter", "pipe_echo", "heap", "files", "vectors", "tcp_poll", "python_script", "threads"]),
+    (Attack::Anchor, &["pipe_counter", "socket_echo", "heap", "descriptors", "tcp_epoll", "threads"]),
+    (Attack::Together, &["pipe_counter", "heap", "files", "python_script", "threads"]),
+    (Attack::Supervisor, &["pipe_counter", "pipe_echo", "heap", "files", "threads"]),
     (Attack::Everything, &["file_counter", "cat_files"]),
-    (Attack::Debugged, &["pipe_counter", "pipe_echo", "heap", "tcp_poll"]),
-    (Attack::Stopped, &["pipe_counter", "socket_echo", "pipe_poll"]),
-    (Attack::Named, &["pipe_counter", "python_script"]),
+    (Attack::Debugged, &["pipe_counter", "pipe_echo", "heap", "tcp_poll", "threads"]),
+    (Attack::Stopped, &["pipe_counter", "socket_echo", "pipe_poll", "threads"]),
+    (Attack::Named, &["pipe_counter", "python_script", "threads"]),
 ];
 
 /// Cases that measure the window of a system without io_uring: each call is numbered, or its bytes are.
@@ -101,7 +102,11 @@ impl Test {
 pub fn all() -> Vec<Test> {
     let mut tests = Vec::new();
     for case in cases::all() {
-        let allowed = |s: &Setting| (s.user == User::Root || !case.root_only) && (s.ring || !case.ring_only);
+        let allowed = |s: &Setting| {
+            (s.user == User::Root || !case.root_only)
+                && (s.ring || !case.ring_only)
+                && (s.tracker == Tracker::Async || !case.has_threads)
+        };
         for setting in Setting::all().into_iter().filter(allowed) {
             let attack = if SELF_HARMING.contains(&case.name) { Attack::Calm } else { Attack::Kill };
             tests.push(Test { attack, case, setting });

@@ -44,6 +44,10 @@ const HUNTERS: &[(&str, &[&str])] = &[
     ("lazy-discard", &["kill::mapper", "kill::mapper_static"]),
     ("kernel-writes", &["kill::file_read::mprotect::ring::root"]),
     ("birth", &["kill::children"]),
+    ("thread-contexts", &["kill::threads"]),
+    ("thread-stop", &["kill::threads"]),
+    ("thread-turn", &["kill::threads", "aimed::threads"]),
+    ("thread-signals", &["kill::thread_signals"]),
 ];
 
 /// Checks of the store, and which of its tests is meant to notice.

@@ -144,6 +144,11 @@ fn serve() -> ! {
     unsafe {
         let all = !0u64;
         syscall!(nr::RT_SIGPROCMASK, 2, &raw const all, 0, 8);
+        let t = crate::thread::current();
+        if t.rseq[0] != 0 {
+            // Inherited from the thread that made the anchor. It must not be in the way of the program's threads.
+            syscall!(nr::RSEQ, t.rseq[0], t.rseq[1], 1, t.rseq[2]);
+        }
         syscall!(nr::SETPGID, 0, 0);
         syscall!(nr::PRCTL, PR_SET_NAME, c"outlast-anchor".as_ptr());
         let (me, born) = (syscall!(nr::GETPID) as i32, now_ns());

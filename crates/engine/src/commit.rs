@@ -5,19 +5,21 @@ use crate::mutant::without;
 use crate::native;
 use crate::regions;
 use crate::saving::Saving;
-use crate::scratch;
 use crate::state::{object, Engine};
 use crate::store_room;
 use crate::sys::tsc;
 use crate::thread::{self, Thread};
+use crate::threads;
 use crate::tracker::Track;
+use crate::world;
 use core::sync::atomic::Ordering::*;
-use outlast_image::context::{PendingCall, ThreadContext};
+use outlast_image::context::{PendingCall, Registers, ThreadContext};
 use outlast_image::degradation::Degradation;
 use outlast_image::event::phase as at;
 use outlast_image::inject::option;
-use outlast_image::layout::CONTEXT_PAGE;
+use outlast_image::layout::{CONTEXT_PAGE, PAGE};
 use outlast_image::mutant::Mutant;
+use outlast_store::{MappedRegion, Store};
 
 /// Largest piece of the encoded regions in one object.
 const REGIONS_PIECE: usize = 32 << 10;
@@ -44,6 +46,13 @@ pub fn commit_before_call(e: &mut Engine) -> u64 {
 pub fn commit(e: &mut Engine, pending: PendingCall) -> u64 {
     // SAFETY: the calling thread is at the gate.
     let t = unsafe { thread::current() };
+    world::stop(t);
+    let seq = commit_stopped(e, t, pending);
+    world::resume();
+    seq
+}
+
+fn commit_stopped(e: &mut Engine, t: &mut Thread, pending: PendingCall) -> u64 {
     phase(at::COMMIT);
     let Some(store) = &mut e.store else { return 0 };
     store.begin();
@@ -80,7 +89,10 @@ pub fn commit(e: &mut Engine, pending: PendingCall) -> u64 {
         store.put(object::KERNEL, 0, bytemuck::bytes_of(&e.kernel));
         e.kernel_dirty = false;
     }
-    e.queue.settle(t.mask, &e.kernel.actions);
+    if !e.queue.is_empty() {
+        let own = (t.place, t.mask);
+        e.queue.settle(|place| threads::mask_of(own, place), &e.kernel.actions);
+    }
     if e.queue.dirty {
         store.put(object::QUEUE, 0, e.queue.bytes());
         e.queue.dirty = false;
@@ -89,9 +101,15 @@ pub fn commit(e: &mut Engine, pending: PendingCall) -> u64 {
         store.put(object::DESCRIPTORS, 0, e.fds.bitmap());
         e.fds.dirty = false;
     }
-    t.page.context = context_of(t, pending);
-    // SAFETY: the page is the thread's own and readable, the shadow the engine's own.
-    unsafe { store.diff(CONTEXT_PAGE, (&raw const t.page).cast(), scratch::context_shadow()) };
+    t.fs_base = thread::fs_base();
+    if t.place == 0 {
+        t.comm = e.kernel.comm;
+    }
+    save_context(store, t, context_of(t, t.regs, pending));
+    if world::has_several() {
+        threads::save(e, t);
+    }
+    let Some(store) = &mut e.store else { return 0 };
     let published = if store_room::is_used_up() { None } else { store.commit().ok() };
     let Some(seq) = published else {
         store_room::suspend();
@@ -124,10 +142,19 @@ pub fn commit(e: &mut Engine, pending: PendingCall) -> u64 {
     seq
 }
 
-fn context_of(t: &Thread, pending: PendingCall) -> ThreadContext {
+/// Puts the thread's page, with `context` in it, into the commit.
+pub fn save_context(store: &mut Store<'static, MappedRegion>, t: &mut Thread, context: ThreadContext) {
+    t.page.context = context;
+    let at = CONTEXT_PAGE + t.place as u64 * PAGE;
+    // SAFETY: the page is the thread's own and readable, the shadow the engine's own.
+    unsafe { store.diff(at, (&raw const t.page).cast(), thread::context_shadow(t)) };
+}
+
+/// What the thread is restored to: it goes on at `regs`, once `pending` is done.
+pub fn context_of(t: &Thread, regs: Registers, pending: PendingCall) -> ThreadContext {
     ThreadContext {
-        regs: t.regs,
-        fs_base: thread::fs_base(),
+        regs,
+        fs_base: t.fs_base,
         gs_base: t.gs_base,
         sigmask: t.mask,
         altstack: t.altstack,
@@ -137,6 +164,7 @@ fn context_of(t: &Thread, pending: PendingCall) -> ThreadContext {
         tid: t.tid,
         xsave_len: t.page.xsave.used_len() as u32,
         pending,
+        comm: t.comm,
     }
 }
 

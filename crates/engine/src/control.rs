@@ -58,7 +58,8 @@ pub fn unreadable(why: u32) -> ! {
     die()
 }
 
-fn die() -> ! {
+/// Ends the process, all of its threads, by SIGKILL.
+pub fn die() -> ! {
     loop {
         // SAFETY: the process ends here.
         unsafe {

@@ -7,7 +7,8 @@ use crate::held;
 use crate::kernel_writes;
 use crate::state::{engine, Engine};
 use crate::sys::{err, nr};
-use crate::thread::{self, Thread};
+use crate::thread::{self, standing, Thread};
+use crate::world;
 use core::sync::atomic::{AtomicU8, Ordering::*};
 use outlast_calls::{Class, Interrupted};
 use outlast_image::context::{pending_kind, PendingCall};
@@ -72,6 +73,12 @@ pub struct Call {
 }
 
 impl Call {
+    /// The call with which the thread came to the gate.
+    fn at(t: &Thread) -> Call {
+        let r = &t.regs;
+        Call { nr: t.call, args: [r.rdi, r.rsi, r.rdx, r.r10, r.r8, r.r9] }
+    }
+
     /// The call as the commit will remember it.
     pub fn pending(&self, kind: u32) -> PendingCall {
         PendingCall { kind, nr: self.nr as u32, args: self.args, offset: 0, size: 0 }
@@ -95,6 +102,54 @@ pub enum Outcome {
 /// # Safety
 /// Called by the gate, on the engine's stack.
 pub unsafe extern "C" fn dispatch(t: &mut Thread) {
+    if !world::has_several() {
+        dispatch_alone(t);
+        if world::has_several() {
+            // The call has made the second thread.
+            call_made(t);
+            world::unlock(t);
+            world::depart(t);
+        }
+        return;
+    }
+    world::arrive(t, standing::IN_CALL);
+    let call = Call::at(t);
+    if waits_by_itself(&call) && !names_own(engine(), &call) {
+        let r = interruptible(t, &call);
+        t.regs.rax = r as u64;
+        call_made(t);
+    } else {
+        world::lock(t);
+        dispatch_alone(t);
+        call_made(t);
+        world::unlock(t);
+    }
+    // A call that was interrupted is settled on the way out: until then the thread stands before it.
+    if t.interrupted == 0 || t.pending.load(Acquire) == 0 {
+        world::depart(t);
+    }
+}
+
+/// From now on the thread goes on behind its call, unless that was interrupted.
+fn call_made(t: &mut Thread) {
+    t.is_fresh = true;
+    if t.interrupted == 0 {
+        t.standing.store(standing::AT_REST, Release);
+    }
+}
+
+/// Can the call be made without the engine's lock? It waits, concerns nobody else, and the engine notes nothing of it.
+fn waits_by_itself(call: &Call) -> bool {
+    const FUTEX_PRIVATE_FLAG: u64 = 128;
+    match call.nr {
+        nr::FUTEX => call.args[1] & FUTEX_PRIVATE_FLAG != 0,
+        nr::POLL | nr::PPOLL | nr::SELECT | nr::PSELECT6 | nr::NANOSLEEP | nr::CLOCK_NANOSLEEP => true,
+        nr::EPOLL_WAIT | nr::EPOLL_PWAIT | nr::EPOLL_PWAIT2 => true,
+        _ => false,
+    }
+}
+
+unsafe fn dispatch_alone(t: &mut Thread) {
     phase(at::GATE);
     let e = engine();
     control().gate_calls.store(t.calls, Relaxed);
@@ -103,12 +158,11 @@ pub unsafe extern "C" fn dispatch(t: &mut Thread) {
         control().trapped_calls.fetch_add(1, Relaxed);
         crate::rewrite::trapped(e, t);
     }
-    let r = &t.regs;
-    let call = Call { nr: t.call, args: [r.rdi, r.rsi, r.rdx, r.r10, r.r8, r.r9] };
+    let call = Call::at(t);
     if let Outcome::Return(result) = serve(e, t, call) {
         t.regs.rax = result as u64;
     }
-    crate::pinned::call_ended();
+    crate::pinned::call_ended(t);
     if t.native == 0 {
         // A child shares the control page and must leave it alone.
         phase(at::PROGRAM);
@@ -199,6 +253,13 @@ extern "C" {
     fn call_interruptible(args: *const [u64; 7]) -> i64;
 }
 
+/// Issues a call that may wait: EINTR if a signal or a request came before or during it.
+pub fn wait_for(call: &Call) -> i64 {
+    let a = &call.args;
+    // SAFETY: as `native`.
+    unsafe { call_interruptible(&[call.nr, a[0], a[1], a[2], a[3], a[4], a[5]]) }
+}
+
 /// Issues a call, once. If it may wait: EINTR if a signal or a request came before or during it. One that never waits
 /// must not answer so.
 pub fn issue(call: &Call) -> i64 {
@@ -207,17 +268,19 @@ pub fn issue(call: &Call) -> i64 {
     }
     // SAFETY: the calling thread is at the gate.
     held::release(unsafe { thread::current() });
-    let a = &call.args;
-    let args = [call.nr, a[0], a[1], a[2], a[3], a[4], a[5]];
-    // SAFETY: as `native`.
-    kernel_writes::around(call, || unsafe { call_interruptible(&args) })
+    kernel_writes::around(call, || wait_for(call))
 }
 
 /// Issues a call: if it may wait, a signal or a request that arrives before or during it ends it with EINTR.
 pub fn interruptible(t: &mut Thread, call: &Call) -> i64 {
-    phase(at::BLOCKED);
-    let r = issue(call);
-    phase(at::GATE);
+    let r = if world::has_several() {
+        crate::waiting::issue(t, call)
+    } else {
+        phase(at::BLOCKED);
+        let r = issue(call);
+        phase(at::GATE);
+        r
+    };
     if r == err::EINTR {
         // A request is served on the way out, where a commit finds the program before this call.
         t.interrupted = 1;

@@ -9,7 +9,7 @@ use crate::regions;
 use crate::ring::Ring;
 use crate::scratch;
 use crate::signals;
-use crate::state::{engine, object, Engine, OwnFd};
+use crate::state::{engine, object, Engine, OwnFd, ONE_THREAD};
 use crate::sys::{err, nr, syscall};
 use crate::thread;
 use crate::tracker::areas::Area;
@@ -194,7 +194,13 @@ pub fn begin(e: &mut Engine, content: Content) -> Result<(), Degradation> {
 
 fn set_up_ring(e: &mut Engine) {
     let allowed = e.args.options & option::NO_RING == 0;
-    match if allowed { Ring::set_up(e.own_fd(OwnFd::Ring)) } else { Err(0) } {
+    let fd = e.own_fd(OwnFd::Ring);
+    let ring = match allowed {
+        false => Err(0),
+        true if e.threads != ONE_THREAD => Ring::set_up_for_all(fd),
+        true => Ring::set_up(fd),
+    };
+    match ring {
         Ok(ring) => e.ring = ring,
         Err(_) => {
             e.ring = Ring::none();

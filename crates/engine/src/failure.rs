@@ -7,6 +7,7 @@ use crate::signals::{self, bit, OWNED};
 use crate::state::{engine, Fault};
 use crate::sys::{now_ns, nr, syscall};
 use crate::thread::{self, Thread};
+use crate::world;
 use core::sync::atomic::Ordering::*;
 use outlast_image::control::state;
 use outlast_image::event::event_kind;
@@ -92,6 +93,11 @@ pub unsafe fn fatal_at_gate(sig: i32, info: &[u64; 16], t: &mut Thread) {
 
 unsafe fn roll_back(sig: i32, address: u64) -> ! {
     control().rollbacks.fetch_add(1, Relaxed);
+    if world::has_several() {
+        // All threads go back together, in a process of their own.
+        event(event_kind::CRASHED, 2, 0, sig as u64, control().fault_rip.load(Relaxed));
+        crate::control::die();
+    }
     engine().fault = Fault { signal: sig as u32, address, met_ns: now_ns() };
     crate::on_stack(thread::inner_stack_top(), crate::restore::in_place)
 }

@@ -45,8 +45,11 @@ mod successor;
 mod sys;
 mod text;
 mod thread;
+mod threads;
 mod tracker;
 mod user;
+mod waiting;
+mod world;
 
 /// Goes on in `f` on another stack; what lies on this one is never needed again.
 ///

@@ -1,17 +1,21 @@
 //! Leaving the program to the kernel: in children, and when protection is suspended.
 
 use crate::control::{control, degrade, event};
+use crate::frame::{Ucontext, SS_DISABLE};
 use crate::signals;
 use crate::state::engine;
 use crate::sys::{nr, syscall};
-use crate::thread;
+use crate::thread::{self, Thread};
 use crate::tracker::Track;
-use core::sync::atomic::Ordering::*;
+use core::sync::atomic::{AtomicU32, Ordering::*};
 use outlast_image::control::state;
 use outlast_image::degradation::Degradation;
 use outlast_image::event::event_kind;
 
 const PR_SET_SYSCALL_USER_DISPATCH: u64 = 59;
+
+/// Not 0: the gate sends every call of every thread back to run natively.
+pub static EVERYWHERE: AtomicU32 = AtomicU32::new(0);
 
 /// Arms dispatch: every system call outside the engine's text raises SIGSYS.
 pub fn dispatch_on() -> i64 {
@@ -27,22 +31,37 @@ pub fn become_native() {
     unsafe {
         let (e, t) = (engine(), thread::current());
         t.native = 1;
+        EVERYWHERE.store(1, Release);
         e.tracker.release();
         syscall!(nr::PRCTL, PR_SET_SYSCALL_USER_DISPATCH, 0, 0, 0, 0);
         for sig in 1..=64usize {
             let a = &e.kernel.actions[sig];
             let ours = a.handler > 1 || (signals::FATAL | signals::OWNED) >> (sig - 1) & 1 != 0;
-            if ours && sig != signals::SIGKILL as usize && sig != signals::SIGSTOP as usize {
+            // Other threads learn of it by SIGSYS, and may still be knocked at.
+            let kept = [signals::SIGSYS as usize, signals::SIGENGINE as usize];
+            let needed = crate::world::has_several() && kept.contains(&sig);
+            if ours && !needed && sig != signals::SIGKILL as usize && sig != signals::SIGSTOP as usize {
                 syscall!(nr::RT_SIGACTION, sig, a as *const _, 0, 8);
             }
         }
         let alt = t.altstack;
-        let alt = if alt[2] == 0 { [0, crate::frame::SS_DISABLE, 0] } else { alt };
+        let alt = if alt[2] == 0 { [0, SS_DISABLE, 0] } else { alt };
         syscall!(nr::SIGALTSTACK, alt.as_ptr(), 0);
         // OWNED signals that the program wants blocked are now blocked for real.
         let mask = t.mask;
         syscall!(nr::RT_SIGPROCMASK, 2, &raw const mask, 0, 8);
     }
+}
+
+/// A thread that still has dispatch on meets it after protection was suspended: its calls are native from here on.
+pub fn leave_thread(t: &mut Thread, uc: &mut Ucontext) {
+    t.native = 1;
+    // SAFETY: turns dispatch off for the running thread.
+    unsafe { syscall!(nr::PRCTL, PR_SET_SYSCALL_USER_DISPATCH, 0, 0, 0, 0) };
+    uc.regs.rip -= 2;
+    // The kernel takes both from here when the handler returns.
+    uc.stack = if t.altstack[2] == 0 { [0, SS_DISABLE, 0] } else { t.altstack };
+    uc.sigmask = t.mask;
 }
 
 /// Suspends protection for good: the program runs on, unprotected, and the log says why.

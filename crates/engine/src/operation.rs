@@ -11,7 +11,6 @@ use crate::thread::Thread;
 use outlast_image::context::pending_kind;
 use outlast_image::descriptor::descriptor_kind;
 use outlast_image::event::phase as at;
-use outlast_image::layout::{session, SESSION_BASE};
 use outlast_image::mutant::Mutant;
 use outlast_image::pending::operation_id;
 
@@ -44,10 +43,21 @@ impl Operation {
         Operation { seq, part: 0, done: 0, found: None, resumed: false }
     }
 
+    /// What is left of an operation after its first `done` bytes.
+    pub fn rest(seq: u64, done: u64) -> Operation {
+        Operation { done, ..Operation::new(seq) }
+    }
+
+    /// The commit that it stands behind.
+    pub fn seq(&self) -> u64 {
+        self.seq
+    }
+
     /// The same after a restore: goes on where the predecessor died. To be called before the new ring is set up and
     /// before this process opens anything.
-    pub fn resumed(e: &mut Engine, seq: u64) -> Operation {
+    pub fn resumed(e: &mut Engine, seq: u64, first: u64) -> Operation {
         let (part, done) = progress(seq);
+        let done = done.max(first);
         let id = operation_id(seq, part);
         let on_ring = if without(Mutant::CompletionLookup) { None } else { ring::predecessor_result(id) };
         // A ring that a predecessor could not have again left the rest to noted calls.
@@ -109,18 +119,11 @@ impl Operation {
     }
 }
 
-/// Address of a `struct pollfd` for `fd` and `events`.
-pub fn poll_word(fd: i32, events: u32) -> u64 {
-    let at = SESSION_BASE + session::PENDING + 512;
-    // SAFETY: eight bytes of the session, used by nobody else.
-    unsafe { (at as *mut u64).write(fd as u32 as u64 | (events as u64) << 32) };
-    at
-}
-
 /// Waits in the program's context until `fd` is ready: signals interrupt the wait, not the operation.
 /// 0 or positive: ready; EINTR: a signal came first.
 pub fn wait_ready(t: &mut Thread, fd: i32, events: u32, timeout_ms: i64) -> i64 {
-    let args = [poll_word(fd, events), 1, timeout_ms as u64, 0, 0, 0];
+    t.poll = fd as u32 as u64 | (events as u64) << 32;
+    let args = [(&raw mut t.poll) as u64, 1, timeout_ms as u64, 0, 0, 0];
     crate::dispatch::interruptible(t, &crate::dispatch::Call { nr: nr::POLL, args })
 }
 

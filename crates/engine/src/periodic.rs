@@ -9,10 +9,13 @@ use crate::sys::{nr, syscall};
 use crate::thread::Thread;
 use crate::user;
 
+const CLOCK_PROCESS_CPUTIME_ID: u64 = 2;
 const CLOCK_THREAD_CPUTIME_ID: u64 = 3;
+const SIGEV_SIGNAL: i32 = 0;
 const SIGEV_THREAD_ID: i32 = 4;
 const TIMER_CREATE: u64 = 222;
 const TIMER_SETTIME: u64 = 223;
+const TIMER_DELETE: u64 = 226;
 
 /// `struct sigevent`, 64 bytes.
 #[repr(C)]
@@ -35,12 +38,29 @@ pub fn start(e: &mut Engine) {
     }
 }
 
+/// The same for all threads together, of which the kernel then knocks at one that runs.
+pub fn start_for_all(e: &mut Engine) {
+    let n = e.args.interval_ns;
+    if n == 0 {
+        return;
+    }
+    if e.timer > 0 {
+        // SAFETY: the timer is the engine's own.
+        unsafe { syscall!(TIMER_DELETE, e.timer - 1) };
+    }
+    e.timer = knock(CLOCK_PROCESS_CPUTIME_ID, SIGEV_SIGNAL, n, n).map_or(0, |id| id + 1);
+}
+
 /// Has the kernel knock at this thread in `first_ns`, and every `then_ns` from then on if that is not 0. The timer's id.
 pub fn knock_after(clock: u64, first_ns: u64, then_ns: u64) -> Option<i32> {
-    // SAFETY: creates a timer that signals this thread.
+    knock(clock, SIGEV_THREAD_ID, first_ns, then_ns)
+}
+
+fn knock(clock: u64, notify: i32, first_ns: u64, then_ns: u64) -> Option<i32> {
+    // SAFETY: creates a timer that signals this thread or process.
     unsafe {
         let tid = syscall!(nr::GETTID) as i32;
-        let event = Event { value: 0, signo: SIGENGINE, notify: SIGEV_THREAD_ID, tid, pad: [0; 11] };
+        let event = Event { value: 0, signo: SIGENGINE, notify, tid, pad: [0; 11] };
         let mut id = 0i32;
         if syscall!(TIMER_CREATE, clock, &raw const event, &raw mut id) != 0 {
             return None;

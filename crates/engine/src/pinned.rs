@@ -6,6 +6,7 @@
 use crate::dispatch::Call;
 use crate::state::engine;
 use crate::sys::nr;
+use crate::thread::{self, Thread};
 use crate::user;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
 use outlast_calls::{written, Memory, Told};
@@ -37,7 +38,8 @@ static ENDS: [AtomicU64; RANGES] = [const { AtomicU64::new(0) }; RANGES];
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 /// Anything may have been touched.
 static ANYWHERE: AtomicBool = AtomicBool::new(false);
-static IN_CALL: AtomicBool = AtomicBool::new(false);
+/// Threads in a call that was noted.
+static IN_CALL: AtomicUsize = AtomicUsize::new(0);
 
 /// The program's memory, where the arguments of a call lie.
 struct Program;
@@ -84,13 +86,23 @@ fn add_written(call: &Call) {
     }
 }
 
+/// The running thread's call is noted.
+fn begin() {
+    // SAFETY: at the gate.
+    let t = unsafe { thread::current() };
+    if !t.pins {
+        t.pins = true;
+        IN_CALL.fetch_add(1, Relaxed);
+    }
+}
+
 fn add_everything() {
-    IN_CALL.store(true, Relaxed);
+    begin();
     ANYWHERE.store(true, Relaxed);
 }
 
 fn add(start: u64, end: u64) {
-    IN_CALL.store(true, Relaxed);
+    begin();
     let n = COUNT.load(Relaxed);
     for i in 0..n {
         let (low, high) = (STARTS[i].load(Relaxed), ENDS[i].load(Relaxed));
@@ -111,8 +123,11 @@ fn add(start: u64, end: u64) {
 
 /// The call at the gate is over.
 #[inline]
-pub fn call_ended() {
-    IN_CALL.store(false, Relaxed);
+pub fn call_ended(t: &mut Thread) {
+    if t.pins {
+        t.pins = false;
+        IN_CALL.fetch_sub(1, Relaxed);
+    }
 }
 
 /// Is there nothing to look at?
@@ -139,7 +154,7 @@ pub fn ranges() -> impl Iterator<Item = (u64, u64)> {
 
 /// It was looked at. In the middle of a call it is kept for the next time.
 pub fn looked_at() {
-    if !IN_CALL.load(Relaxed) {
+    if IN_CALL.load(Relaxed) == 0 {
         COUNT.store(0, Relaxed);
         ANYWHERE.store(false, Relaxed);
     }
@@ -147,6 +162,8 @@ pub fn looked_at() {
 
 /// A fresh process, or one set back: there is no call.
 pub fn forget() {
-    call_ended();
+    IN_CALL.store(0, Relaxed);
+    // SAFETY: at start or in a restore.
+    unsafe { thread::current() }.pins = false;
     looked_at();
 }

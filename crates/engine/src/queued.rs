@@ -2,22 +2,41 @@
 //! queue dies with the process.
 
 use crate::control::{control, degrade};
+use crate::mutant::without;
 use crate::signals::{self, bit};
 use crate::sys::{err, nr, syscall};
+use crate::thread::Thread;
 use core::sync::atomic::Ordering::Relaxed;
 use outlast_image::degradation::Degradation;
 use outlast_image::kernel::SignalAction;
+use outlast_image::mutant::Mutant;
 
 /// `struct siginfo`: signal and error number, code, sender, value.
 pub type Info = [u64; 16];
 
 /// How many are kept.
-const MOST: usize = 64;
+const MOST: usize = 128;
 /// Signals from here on queue, those below are pending once.
 const REALTIME: i32 = 32;
+/// In the place of a thread's place: whichever thread has it unblocked.
+pub const ANY: u64 = u64::MAX;
+
+/// A signal and the place of the thread that it is for.
+#[repr(C)]
+#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+struct Entry {
+    info: Info,
+    place: u64,
+}
+
+impl Entry {
+    fn signal(&self) -> i32 {
+        signal_of(&self.info)
+    }
+}
 
 pub struct Queue {
-    entries: [Info; MOST],
+    entries: [Entry; MOST],
     count: usize,
     /// Changed since the last commit.
     pub dirty: bool,
@@ -33,86 +52,98 @@ fn is_same(a: &Info, b: &Info) -> bool {
 
 impl Queue {
     pub const fn new() -> Queue {
-        Queue { entries: [[0; 16]; MOST], count: 0, dirty: false }
+        Queue { entries: [Entry { info: [0; 16], place: ANY }; MOST], count: 0, dirty: false }
     }
 
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    pub fn has(&self, sig: i32) -> bool {
-        self.entries[..self.count].iter().any(|e| signal_of(e) == sig)
+    fn waiting(&self) -> &[Entry] {
+        &self.entries[..self.count]
     }
 
-    /// The program sent it and has it blocked.
-    pub fn push(&mut self, info: &Info) {
-        if signal_of(info) < REALTIME && self.has(signal_of(info)) {
+    /// Does any thread have it before it?
+    pub fn has(&self, sig: i32) -> bool {
+        self.waiting().iter().any(|e| e.signal() == sig)
+    }
+
+    /// The program sent it, and it may have to wait.
+    pub fn push(&mut self, info: &Info, place: u64) {
+        let sig = signal_of(info);
+        if sig < REALTIME && self.waiting().iter().any(|e| e.signal() == sig && e.place == place) {
             return;
         }
         if self.count == MOST {
             degrade(Degradation::SignalLost);
             return;
         }
-        self.entries[self.count] = *info;
+        self.entries[self.count] = Entry { info: *info, place };
         self.count += 1;
         self.dirty = true;
     }
 
-    /// The program took it; false if it is not one of these.
-    pub fn take(&mut self, info: &Info) -> bool {
-        let Some(i) = self.entries[..self.count].iter().position(|e| is_same(e, info)) else { return false };
+    /// The thread with this place took it.
+    pub fn take(&mut self, info: &Info, place: u32) {
+        let of = |place: u64| self.waiting().iter().position(|e| e.place == place && is_same(&e.info, info));
+        if let Some(i) = of(place as u64).or_else(|| of(ANY)) {
+            self.remove(i);
+        }
+    }
+
+    fn remove(&mut self, i: usize) {
         self.entries.copy_within(i + 1..self.count, i);
         self.count -= 1;
         self.dirty = true;
-        true
     }
 
     /// The program took them from a signalfd: `struct signalfd_siginfo`, one after the other.
-    pub fn take_records(&mut self, bytes: &[u8]) {
+    pub fn take_records(&mut self, bytes: &[u8], place: u32) {
         for record in bytes.chunks_exact(128) {
             let word = |at: usize| u64::from_le_bytes(record[at..at + 8].try_into().unwrap_or([0; 8]));
             let mut info = [0; 16];
             (info[0], info[3]) = (word(0) & 0xffff_ffff, word(48));
-            self.take(&info);
+            self.take(&info, place);
         }
     }
 
-    /// What the kernel has thrown away: signals that are neither blocked nor handled.
-    pub fn settle(&mut self, mask: u64, actions: &[SignalAction]) {
+    /// What the kernel has thrown away: signals that are neither blocked nor handled. `mask` tells what the thread with a
+    /// place has blocked, or all threads; `None` if it is gone.
+    pub fn settle(&mut self, mask: impl Fn(u64) -> Option<u64>, actions: &[SignalAction]) {
         let mut i = 0;
         while i < self.count {
-            let sig = signal_of(&self.entries[i]);
-            if mask & bit(sig) == 0 && actions[sig as usize].handler <= 1 {
-                let info = self.entries[i];
-                self.take(&info);
-            } else {
-                i += 1;
+            let Entry { place, .. } = self.entries[i];
+            let sig = self.entries[i].signal();
+            let blocked = mask(place).map(|mask| mask & bit(sig) != 0);
+            match blocked {
+                Some(blocked) if blocked || actions[sig as usize].handler > 1 => i += 1,
+                _ => self.remove(i),
             }
         }
     }
 
     /// The object of a commit.
     pub fn bytes(&self) -> &[u8] {
-        bytemuck::cast_slice(&self.entries[..self.count])
+        bytemuck::cast_slice(self.waiting())
     }
 
     /// Takes what a commit held. The bytes may be anything.
     pub fn load(&mut self, bytes: &[u8]) {
         self.count = 0;
-        for entry in bytes.chunks_exact(core::mem::size_of::<Info>()).take(MOST) {
-            let info: Info = bytemuck::pod_read_unaligned(entry);
-            if (1..64).contains(&signal_of(&info)) {
-                self.entries[self.count] = info;
+        for entry in bytes.chunks_exact(core::mem::size_of::<Entry>()).take(MOST) {
+            let entry: Entry = bytemuck::pod_read_unaligned(entry);
+            if (1..64).contains(&entry.signal()) {
+                self.entries[self.count] = entry;
                 self.count += 1;
             }
         }
         self.dirty = false;
-        let sent = self.entries[..self.count].iter().fold(0, |mask, info| mask | bit(signal_of(info)));
+        let sent = self.waiting().iter().fold(0, |mask, e| mask | bit(e.signal()));
         control().sent.store(sent, Relaxed);
     }
 
-    /// Sends all of them again, to a process that has every signal blocked. One that was rolled back in place may still
-    /// have some of them, which go first.
+    /// Sends those of the first thread, and of whichever takes them, again, to a process that has every signal blocked. One
+    /// that was rolled back in place may still have some of them, which go first.
     pub fn send_again(&self) {
         if self.is_empty() {
             return;
@@ -126,12 +157,25 @@ impl Queue {
             if err::is(r) {
                 break;
             }
-            if !self.entries[..self.count].iter().any(|e| is_same(e, &info)) && count < MOST {
+            if !self.waiting().iter().any(|e| is_same(&e.info, &info)) && count < MOST {
                 others[count] = info;
                 count += 1;
             }
         }
-        self.entries[..self.count].iter().chain(&others[..count]).for_each(send);
+        let own = self.waiting().iter().filter(|e| matches!(e.place, 0 | ANY)).map(|e| &e.info);
+        own.chain(&others[..count]).for_each(send);
+    }
+
+    /// Sends those of the running thread again, which is not the first and has every signal blocked. Nobody else may pretend
+    /// that they came from tgkill.
+    pub fn send_again_to(&self, t: &Thread) {
+        if without(Mutant::ThreadSignals) {
+            return;
+        }
+        for e in self.waiting().iter().filter(|e| e.place == t.place as u64) {
+            // SAFETY: a signal to a thread of this process; the information lies in memory for the length of the call.
+            unsafe { syscall!(nr::RT_TGSIGQUEUEINFO, syscall!(nr::GETPID), t.real_tid, e.signal(), e.info.as_ptr()) };
+        }
     }
 }
 

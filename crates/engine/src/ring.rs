@@ -117,6 +117,8 @@ pub struct Ring {
     enter: (u64, u64),
     /// Slots are named in an array.
     has_array: bool,
+    /// Made for all threads.
+    for_all: bool,
     layout: Layout,
     sq_mask: u32,
     cq_mask: u32,
@@ -156,6 +158,7 @@ impl Ring {
             fd: 0,
             enter: (0, 0),
             has_array: true,
+            for_all: false,
             layout: Layout {
                 place: 0,
                 sq_head: 0,
@@ -176,6 +179,12 @@ impl Ring {
     /// Sets up a ring in the session's memory, its descriptor moved to `fd`.
     pub fn set_up(fd: i32) -> Result<Ring, i64> {
         Self::with_flags(fd, CHEAPER).or_else(|_| Self::with_flags(fd, 0))
+    }
+
+    /// The same, to be used by all threads of the process, one after the other.
+    pub fn set_up_for_all(fd: i32) -> Result<Ring, i64> {
+        let ring = Self::with_flags(fd, SETUP_NO_SQARRAY).or_else(|_| Self::with_flags(fd, 0))?;
+        Ok(Ring { for_all: true, ..ring })
     }
 
     fn with_flags(fd: i32, flags: u32) -> Result<Ring, i64> {
@@ -218,8 +227,9 @@ impl Ring {
             write_volatile(SAVED_LAYOUT as *mut Layout, layout);
             Ok(Ring {
                 fd,
-                enter: register(fd),
+                enter: if flags & SETUP_SINGLE_ISSUER != 0 { register(fd) } else { (fd as u64, 0) },
                 has_array: flags & SETUP_NO_SQARRAY == 0,
+                for_all: false,
                 layout,
                 sq_mask: *layout.word(layout.sq_mask),
                 cq_mask: *layout.word(layout.cq_mask),
@@ -235,6 +245,11 @@ impl Ring {
                 self.enter.0 = fd as u64;
             }
         }
+    }
+
+    /// Is there one that no other thread can use?
+    pub fn is_of_one_thread(&self) -> bool {
+        self.available() && !self.for_all
     }
 
     pub fn available(&self) -> bool {

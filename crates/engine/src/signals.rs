@@ -12,16 +12,17 @@ use crate::frame::{self, Signal, Ucontext, Vector, SA_NODEFER, SA_ONSTACK, SA_RE
 use crate::held;
 use crate::interrupted;
 use crate::mutant::without;
+use crate::native;
 use crate::state::{engine, journal};
 use crate::sys::{err, nr, syscall};
-use crate::thread::{self, pending_bit, Thread};
+use crate::thread::{self, pending_bit, standing, Thread};
 use crate::tracker;
 use crate::user;
+use crate::world;
 use core::arch::global_asm;
 use core::sync::atomic::Ordering::*;
 use outlast_image::event::phase as at;
 use outlast_image::kernel::SignalAction;
-use outlast_image::layout::{STORE_BASE, STORE_LEN};
 use outlast_image::mutant::Mutant;
 
 pub const SIGILL: i32 = 4;
@@ -36,6 +37,11 @@ pub const SIGSTOP: i32 = 19;
 pub const SIGSYS: i32 = 31;
 /// The supervisor's knock.
 pub const SIGENGINE: i32 = 64;
+
+/// `si_code` of what a thread sends to another: how threads of a program stop each other.
+const SI_TKILL: i32 = -6;
+/// `si_code` of a call that dispatch caught.
+const SYS_USER_DISPATCH: i32 = 2;
 
 const SIG_DFL: u64 = 0;
 const SIG_IGN: u64 = 1;
@@ -75,6 +81,8 @@ global_asm!(
     "sigsys_entry:",
     "cmpl $2, 8(%rsi)",
     "jne signal_entry",
+    "cmpl $0, {everywhere}(%rip)",
+    "jne signal_entry",
     "cmpl ${shared}, %gs:{native}",
     "je signal_entry",
     "mov 168(%rdx), %rax",
@@ -88,6 +96,7 @@ global_asm!(
     shared = const SHARED,
     native = const core::mem::offset_of!(Thread, native),
     on_signal = sym on_signal,
+    everywhere = sym native::EVERYWHERE,
     options(att_syntax),
 );
 
@@ -152,14 +161,20 @@ pub fn apply(sig: i32, action: &SignalAction) -> i64 {
     }
 }
 
+/// Has the running thread take signals on the engine's stack for it.
+pub fn use_alternate_stack(t: &Thread) {
+    let (sp, len) = thread::alt_stack(t);
+    let stack = [sp, 0, len];
+    // SAFETY: the alternate stack is the engine's own memory.
+    unsafe { syscall!(nr::SIGALTSTACK, stack.as_ptr(), 0) };
+}
+
 /// Installs everything anew: at start and after a restore.
 pub fn install_all() {
     // SAFETY: runs on the engine's own stack, single-threaded.
     let e = unsafe { engine() };
-    let (sp, len) = thread::alt_stack();
-    let stack = [sp, 0, len];
-    // SAFETY: the alternate stack is the engine's own memory.
-    unsafe { syscall!(nr::SIGALTSTACK, stack.as_ptr(), 0) };
+    // SAFETY: the running thread's.
+    use_alternate_stack(unsafe { thread::current() });
     for sig in 1..=64 {
         let action = e.kernel.actions[sig as usize];
         let needed = action.handler != 0 || action.flags != 0 || (FATAL | OWNED) & bit(sig) != 0;
@@ -209,6 +224,9 @@ unsafe extern "C" fn on_signal(sig: i32, info: *mut [u64; 16], uc: *mut Ucontext
     if sig == SIGSYS && t.native == SHARED {
         return shared_child::redirect(t, uc);
     }
+    if sig == SIGSYS && signal_code(info) == SYS_USER_DISPATCH {
+        return native::leave_thread(t, uc);
+    }
     if engine().tracker.guards_kernel_writes() {
         if sig == SIGSEGV && is_write_fault(info, uc) && tracker::on_write_fault(info[2]) {
             return;
@@ -229,7 +247,7 @@ unsafe extern "C" fn on_signal(sig: i32, info: *mut [u64; 16], uc: *mut Ucontext
         }
     }
     if sig == SIGENGINE {
-        knock(t, uc);
+        knock(t, info, uc);
         return;
     }
     let mut vector = Vector::Kernel(uc.fpstate, frame::kernel_vector_len(uc.fpstate));
@@ -264,19 +282,49 @@ unsafe extern "C" fn on_signal(sig: i32, info: *mut [u64; 16], uc: *mut Ucontext
     if from_window {
         vector = Vector::Saved;
     }
+    let shares = world::has_several() && t.native == 0;
+    if shares {
+        if !from_window {
+            keep_context(t, uc);
+        }
+        world::arrive(t, standing::AT_REST);
+        world::lock(t);
+    }
+    let entered = take_signal(t, sig, info, uc, (vector, from_window));
+    if shares {
+        t.regs = uc.regs;
+        if entered {
+            frame::reset_vector(&mut t.page.xsave.0);
+        }
+        world::unlock(t);
+        world::depart(t);
+    }
+}
+
+/// What the program does about a signal that has met it in its own code, or on its way there: `uc` becomes its handler's
+/// first context, and the answer is true, or it goes on as it was.
+unsafe fn take_signal(
+    t: &mut Thread,
+    sig: i32,
+    info: &mut [u64; 16],
+    uc: &mut Ucontext,
+    (vector, from_window): (Vector, bool),
+) -> bool {
+    let synchronous = signal_code(info) > 0 && bit(sig) & OWNED != 0;
     let e = engine();
     let action = e.kernel.actions[sig as usize];
     if action.handler <= SIG_IGN {
         if action.handler == SIG_IGN && !synchronous {
             resume_window(t, uc, from_window);
-            return;
+            return false;
         }
         crate::failure::fatal(sig, info, uc);
         resume_window(t, uc, from_window);
-        return;
+        return false;
     }
     if t.native == 0 {
         note_taken(info);
+        renumber(info);
     }
     let mut regs = uc.regs;
     let mask = t.mask;
@@ -296,8 +344,20 @@ unsafe extern "C" fn on_signal(sig: i32, info: *mut [u64; 16], uc: *mut Ucontext
                 x[512..520].copy_from_slice(&bv);
             }
         }
-        None => crate::failure::fatal(SIGSEGV, info, uc),
+        None => {
+            crate::failure::fatal(SIGSEGV, info, uc);
+            return false;
+        }
     }
+    true
+}
+
+/// Keeps in the control block what the kernel's frame says of the program.
+unsafe fn keep_context(t: &mut Thread, uc: &Ucontext) {
+    t.regs = uc.regs;
+    let len = (frame::kernel_vector_len(uc.fpstate)).min(outlast_image::context::XSAVE_LEN);
+    frame::reset_vector(&mut t.page.xsave.0);
+    core::ptr::copy_nonoverlapping(uc.fpstate as *const u8, t.page.xsave.0.as_mut_ptr(), len);
 }
 
 /// Between a look at `pending` and the call that would wait, the program looks again.
@@ -312,28 +372,40 @@ fn look_again(uc: &mut Ucontext) {
 
 /// The supervisor or the engine's own timer wants attention. In the engine it is noted and served on the way out; in
 /// the program's own code it is served here, the program's state being the kernel's frame.
-unsafe fn knock(t: &mut Thread, uc: &mut Ucontext) {
+unsafe fn knock(t: &mut Thread, info: &[u64; 16], uc: &mut Ucontext) {
     let rip = uc.regs.rip;
-    if t.native != 0 {
+    if t.native != 0 || native::EVERYWHERE.load(Acquire) != 0 {
         return;
     }
-    if in_engine(rip) {
+    let stops = world::has_several() && signal_code(info) == SI_TKILL;
+    if rip == address!(fast_exit) && stops {
+        // Past the last look at what is pending, and as good as back.
+        uc.regs.rip = t.regs.rip;
+    } else if in_engine(rip) {
         look_again(uc);
         if rip >= address!(exit_window) && rip < address!(exit_window_end) {
             uc.regs.rip = address!(exit_window);
             uc.regs.rsp = t.stack_top;
         }
-        t.pending.fetch_or(pending_bit::REQUEST, Release);
+        t.pending.fetch_or(if stops { pending_bit::STOP } else { pending_bit::REQUEST }, Release);
+        return;
+    }
+    if world::has_several() {
+        keep_context(t, uc);
+        world::arrive(t, standing::AT_REST);
+        if !stops {
+            world::lock(t);
+            crate::requests::serve();
+            world::unlock(t);
+        }
+        world::depart(t);
         return;
     }
     if crate::periodic::in_critical_section(t, rip) {
         return;
     }
     held::release_on_return(t, uc);
-    t.regs = uc.regs;
-    let len = (frame::kernel_vector_len(uc.fpstate)).min(outlast_image::context::XSAVE_LEN);
-    frame::reset_vector(&mut t.page.xsave.0);
-    core::ptr::copy_nonoverlapping(uc.fpstate as *const u8, t.page.xsave.0.as_mut_ptr(), len);
+    keep_context(t, uc);
     crate::requests::serve();
     phase(at::PROGRAM);
 }
@@ -353,6 +425,15 @@ pub fn is_own(e: &crate::state::Engine, info: &[u64; 16]) -> bool {
     signal_code(info) <= 0 && (sender == e.kernel.pid || sender == unsafe { syscall!(nr::GETPID) } as u32)
 }
 
+/// A signal that the program sent to itself tells of the process id that the program knows.
+pub fn renumber(info: &mut [u64; 16]) {
+    // SAFETY: at the gate, or in a handler that has the lock; getpid has no effect.
+    let (known, real) = unsafe { (engine().kernel.pid, syscall!(nr::GETPID) as u32) };
+    if signal_code(info) <= 0 && info[2] as u32 == real {
+        info[2] = info[2] & !0xffff_ffff | known as u64;
+    }
+}
+
 /// Does a timer of the process make it? The restored timer does so again.
 pub fn is_timer(info: &[u64; 16]) -> bool {
     info[0] as i32 == timers::SIGALRM && signal_code(info) == 0x80
@@ -367,8 +448,11 @@ pub fn note_taken(info: &[u64; 16]) {
         timers::delivered(e);
     }
     if is_own(e, info) {
-        e.queue.take(info);
-        control().sent.fetch_and(!bit(info[0] as i32), Relaxed);
+        // SAFETY: the running thread's.
+        e.queue.take(info, unsafe { thread::current() }.place);
+        if !e.queue.has(info[0] as i32) {
+            control().sent.fetch_and(!bit(info[0] as i32), Relaxed);
+        }
     }
     if repeats_itself {
         return;
@@ -396,15 +480,35 @@ fn enter_handler(t: &mut Thread, sig: i32, action: &SignalAction) {
 /// What the gate does on its way out when something is pending: serves requests, delivers the deferred signal.
 /// All signals are blocked in the kernel if one was deferred.
 pub unsafe extern "C" fn pending_work(t: &mut Thread) {
+    if !world::has_several() {
+        return pending_work_alone(t);
+    }
+    if t.standing.load(Relaxed) == standing::RUNNING {
+        let ended = t.interrupted != 0 && t.regs.rax as i64 == err::EINTR;
+        world::arrive(t, if ended { standing::IN_CALL } else { standing::AT_REST });
+    }
+    world::lock(t);
+    pending_work_alone(t);
+    if t.interrupted == 0 {
+        t.standing.store(standing::AT_REST, Release);
+    }
+    world::unlock(t);
+    if t.pending.load(Acquire) == 0 {
+        world::depart(t);
+    }
+}
+
+unsafe fn pending_work_alone(t: &mut Thread) {
     phase(at::SIGNAL);
-    if t.pending.load(Acquire) & pending_bit::REQUEST != 0 {
+    let bits = t.pending.load(Acquire);
+    if bits & pending_bit::STOP != 0 {
+        // Whoever knocked has its turn while this thread waits for the lock.
+        t.pending.fetch_and(!pending_bit::STOP, AcqRel);
+        make_call_again(t);
+    }
+    if bits & pending_bit::REQUEST != 0 {
         t.pending.fetch_and(!pending_bit::REQUEST, AcqRel);
-        if t.pending.load(Acquire) == 0 && t.interrupted != 0 && t.regs.rax as i64 == err::EINTR {
-            // The program must not notice: the call is issued again, and a commit that is asked for stands before it.
-            let mut regs = t.regs;
-            interrupted::issue_again(t, &mut regs);
-            t.regs = regs;
-        }
+        make_call_again(t);
         crate::requests::serve();
     }
     if t.pending.load(Acquire) & pending_bit::SIGNAL != 0 {
@@ -414,8 +518,18 @@ pub unsafe extern "C" fn pending_work(t: &mut Thread) {
     phase(at::PROGRAM);
 }
 
+/// Where the engine alone ended a call, the program must not notice: the call is issued again, and a commit that is asked
+/// for stands before it.
+fn make_call_again(t: &mut Thread) {
+    if t.pending.load(Acquire) == 0 && t.interrupted != 0 && t.regs.rax as i64 == err::EINTR {
+        let mut regs = t.regs;
+        interrupted::issue_again(t, &mut regs);
+        t.regs = regs;
+    }
+}
+
 unsafe fn deliver(t: &mut Thread) {
-    let info = t.siginfo;
+    let mut info = t.siginfo;
     let sig = info[0] as i32;
     let e = engine();
     let action = e.kernel.actions[sig as usize];
@@ -435,6 +549,7 @@ unsafe fn deliver(t: &mut Thread) {
         return;
     }
     note_taken(&info);
+    renumber(&mut info);
     let mut regs = t.regs;
     let mask = t.mask;
     interrupted::settle(t, &mut regs, sig, &action);

@@ -30,6 +30,8 @@ pub mod object {
     pub const QUEUE: u16 = 8;
     /// Path of the working directory.
     pub const DIRECTORY: u16 = 9;
+    /// Bitmap of the threads' places that are taken. Without it there is the first thread alone.
+    pub const THREADS: u16 = 10;
 }
 
 /// Kinds of journal entry.
@@ -87,11 +89,20 @@ pub struct Engine {
     pub fault: Fault,
     /// Bytes of the store's ring that this process has written to before.
     pub ring_touched: u64,
+    /// Places of the threads that the last commit told of.
+    pub threads: [u64; crate::world::WORDS],
     /// The periodic timer, as its id plus one; 0: none yet in this process.
     pub timer: i32,
     store_path: [u8; 512],
     store_path_len: usize,
 }
+
+/// The first thread alone.
+pub const ONE_THREAD: [u64; crate::world::WORDS] = {
+    let mut places = [0; crate::world::WORDS];
+    places[0] = 1;
+    places
+};
 
 const NO_ACTION: SignalAction = SignalAction { handler: 0, flags: 0, restorer: 0, mask: 0 };
 
@@ -130,6 +141,7 @@ pub static mut ENGINE: Engine = Engine {
     lazy_count: 0,
     fault: Fault { signal: 0, address: 0, met_ns: 0 },
     ring_touched: 0,
+    threads: ONE_THREAD,
     timer: 0,
     store_path: [0; 512],
     store_path_len: 0,

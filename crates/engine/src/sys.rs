@@ -84,6 +84,7 @@ pub mod err {
     pub const EINPROGRESS: i64 = -115;
     pub const EOPNOTSUPP: i64 = -95;
     pub const EISCONN: i64 = -106;
+    pub const ETIMEDOUT: i64 = -110;
     pub const ECANCELED: i64 = -125;
     /// Results from -4095 to -1 are errors.
     pub const fn is(r: i64) -> bool {

@@ -2,6 +2,7 @@
 
 use core::sync::atomic::AtomicU32;
 use outlast_image::context::{PendingCall, Registers, ThreadContext, XSAVE_LEN, XSAVE_OFFSET};
+use outlast_image::layout::{THREADS_BASE, THREAD_LEN};
 
 /// Bytes of the engine's own stack for a thread.
 pub const STACK_LEN: usize = 256 << 10;
@@ -14,6 +15,20 @@ pub mod pending_bit {
     pub const SIGNAL: u32 = 1;
     /// The supervisor wants something.
     pub const REQUEST: u32 = 2;
+    /// Another thread commits and waits for this one to stand still.
+    pub const STOP: u32 = 4;
+}
+
+/// Values of [`Thread::standing`]: where the thread goes on if it is restored from a commit that another one makes now.
+pub mod standing {
+    /// Runs the program's code, and must be stopped before its registers mean anything.
+    pub const RUNNING: u32 = 0;
+    /// At its saved registers.
+    pub const AT_REST: u32 = 1;
+    /// With the call that it makes, from the call's beginning.
+    pub const IN_CALL: u32 = 2;
+    /// With the rest of [`super::Thread::pending_call`].
+    pub const IN_PART: u32 = 3;
 }
 
 /// One thread of the program, seen from the engine.
@@ -54,7 +69,27 @@ pub struct Thread {
     /// Not 0: the gate leaves with flags and all of the vector state from here. Else the flags are of no concern, and of the
     /// vector state only what the engine itself uses has changed since the program came in.
     pub whole: u32,
+    /// What is left of an output that waits, at [`standing::IN_PART`].
     pub pending_call: PendingCall,
+    /// A `struct pollfd` of the engine's.
+    pub poll: u64,
+    /// One of [`standing`].
+    pub standing: AtomicU32,
+    /// Number of its place: 0 for the first thread.
+    pub place: u32,
+    /// What the kernel calls it; another number than `tid` after a recovery without root.
+    pub real_tid: u32,
+    /// Its context may differ from the one in the store.
+    pub is_fresh: bool,
+    /// The call it makes has noted memory in `pinned`.
+    pub pins: bool,
+    /// In a restore: nobody else may commit before it has finished its call.
+    pub goes_first: bool,
+    /// It has the lock of the engine.
+    pub has_lock: bool,
+    /// FS base of the program, kept where the thread stands still.
+    pub fs_base: u64,
+    pub comm: [u8; 16],
     pub child_place: crate::calls::shared_child::Place,
     /// The deferred signal.
     pub siginfo: [u64; 16],
@@ -106,19 +141,69 @@ pub fn inner_stack_top() -> u64 {
     (&raw const INNER_STACK) as u64 + STACK_LEN as u64
 }
 
-/// The alternate stack: lowest address and length.
-pub fn alt_stack() -> (u64, u64) {
-    ((&raw const ALT_STACK) as u64, ALT_STACK_LEN as u64)
+impl Thread {
+    /// Asks for the name of the running thread.
+    pub fn read_comm(&mut self) {
+        const PR_GET_NAME: u64 = 16;
+        // SAFETY: PR_GET_NAME writes 16 bytes.
+        unsafe { crate::sys::syscall!(crate::sys::nr::PRCTL, PR_GET_NAME, self.comm.as_mut_ptr()) };
+    }
 }
 
-/// The thread control block of the only thread.
+/// What lies in the place of a thread, from its start.
+mod within {
+    use super::{Thread, ALT_STACK_LEN, STACK_LEN};
+    pub const SHADOW: u64 = (core::mem::size_of::<Thread>() as u64).next_multiple_of(4096);
+    pub const ALT_STACK: u64 = SHADOW + 4096;
+    pub const STACK_TOP: u64 = ALT_STACK + ALT_STACK_LEN as u64 + STACK_LEN as u64;
+    const _: () = assert!(STACK_TOP <= outlast_image::layout::THREAD_LEN);
+}
+
+/// Start of a place. The first thread's is empty.
+fn start_of(place: u32) -> u64 {
+    THREADS_BASE + place as u64 * THREAD_LEN
+}
+
+/// The alternate stack of a thread: lowest address and length.
+pub fn alt_stack(t: &Thread) -> (u64, u64) {
+    let stack = match t.place {
+        0 => (&raw const ALT_STACK) as u64,
+        place => start_of(place) + within::ALT_STACK,
+    };
+    (stack, ALT_STACK_LEN as u64)
+}
+
+/// What the store holds of the thread's context.
+pub fn context_shadow(t: &Thread) -> *mut [u8; 4096] {
+    match t.place {
+        0 => crate::scratch::context_shadow(),
+        place => (start_of(place) + within::SHADOW) as *mut [u8; 4096],
+    }
+}
+
+/// The control block of the thread with this place.
 ///
 /// # Safety
-/// The engine is single-threaded and not re-entered: signal handlers that interrupt the engine touch
-/// `pending`, `siginfo` and nothing else.
+/// The place is taken, or mapped and free. The thread stands still, or only its atomics are used.
+pub unsafe fn at(place: u32) -> &'static mut Thread {
+    match place {
+        0 => {
+            let main = &raw mut MAIN;
+            &mut *main
+        }
+        place => &mut *(start_of(place) as *mut Thread),
+    }
+}
+
+/// The control block of the running thread.
+///
+/// # Safety
+/// The engine has it alone and is not re-entered: signal handlers that interrupt the engine touch `pending`, `siginfo` and
+/// nothing else, other threads its atomics, or all of it while it stands still.
 #[inline(always)]
 pub unsafe fn current() -> &'static mut Thread {
-    let this = &raw mut MAIN;
+    let this: *mut Thread;
+    core::arch::asm!("mov {}, gs:[0]", out(reg) this, options(nostack, preserves_flags, readonly));
     &mut *this
 }
 
@@ -133,18 +218,39 @@ fn xsave_mask() -> u64 {
     xcr0 & !(3 << 17) & 0x2ff
 }
 
-/// Makes GS point at the control block and fills what never changes.
+/// Makes GS point at the first thread's control block and fills what never changes.
 ///
 /// # Safety
 /// To be called once in a fresh process image, before the gate is used.
 pub unsafe fn install() -> &'static mut Thread {
-    let t = current();
-    t.this = (&raw const MAIN) as u64;
-    t.stack_top = (&raw const GATE_STACK) as u64 + STACK_LEN as u64;
-    t.xsave_mask = xsave_mask();
+    let t = prepare(0);
     t.calls = crate::control::control().gate_calls.load(core::sync::atomic::Ordering::Relaxed);
-    core::arch::asm!("wrgsbase {}", in(reg) t.this, options(nostack));
+    point_at(t);
     t
+}
+
+/// Fills what never changes in the control block of a place.
+///
+/// # Safety
+/// Nobody has the place.
+pub unsafe fn prepare(place: u32) -> &'static mut Thread {
+    let t = at(place);
+    t.place = place;
+    t.this = (&raw const *t) as u64;
+    t.stack_top = match place {
+        0 => (&raw const GATE_STACK) as u64 + STACK_LEN as u64,
+        place => start_of(place) + within::STACK_TOP,
+    };
+    t.xsave_mask = xsave_mask();
+    t
+}
+
+/// Makes GS point at the control block of the running thread.
+///
+/// # Safety
+/// It is this thread's.
+pub unsafe fn point_at(t: &Thread) {
+    core::arch::asm!("wrgsbase {}", in(reg) t.this, options(nostack));
 }
 
 /// FS base of the running thread: the engine itself never uses FS, so it is always the program's.

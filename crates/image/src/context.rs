@@ -55,6 +55,9 @@ pub mod pending_kind {
     /// A system call by which the kernel itself notes in the session, or in other state that outlives the process,
     /// whether it happened; identified by the commit's sequence number.
     pub const NOTED: u32 = 7;
+    /// An output of which the first `offset` bytes are sent; the rest is not begun. Of a thread that waits to go on with
+    /// it while others commit.
+    pub const PART: u32 = 8;
 }
 
 /// A system call that the commit stands before: committed first, done afterwards, exactly once.
@@ -67,7 +70,7 @@ pub struct PendingCall {
     pub nr: u32,
     /// Its arguments.
     pub args: [u64; 6],
-    /// For [`pending_kind::OFFSET`]: the offset before the call; `u64::MAX` if unknown.
+    /// For [`pending_kind::PART`]: the bytes that are sent.
     pub offset: u64,
     /// For [`pending_kind::OFFSET`]: the file's size before the call.
     pub size: u64,
@@ -91,9 +94,11 @@ pub struct ThreadContext {
     pub robust_list: [u64; 2],
     /// `rseq`: address, length, signature; address 0 if not registered.
     pub rseq: [u64; 3],
-    /// Thread id the program knows.
+    /// Thread id that the program knows.
     pub tid: u32,
     /// Bytes of vector state that count.
     pub xsave_len: u32,
     pub pending: PendingCall,
+    /// The thread's name.
+    pub comm: [u8; 16],
 }

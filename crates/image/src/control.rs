@@ -184,6 +184,8 @@ pub struct Control {
     /// Engine: commits that were checked, and those that could not be since something was written meanwhile.
     pub checks: AtomicU64,
     pub checks_put_off: AtomicU64,
+    /// Engine: id of the thread that is about to exec.
+    pub exec_tid: AtomicI32,
 }
 
 /// First word of a control page.

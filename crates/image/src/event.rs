@@ -47,6 +47,9 @@ pub mod event_kind {
     pub const RESTORED: u32 = 5;
     /// The engine itself failed; `arg` is a line number, `arg2` an error number.
     pub const ENGINE_ERROR: u32 = 6;
+    /// A fatal signal is met by the end of the process, which is to be respawned with all its threads; `arg` is the signal,
+    /// `arg2` the address of the instruction.
+    pub const CRASHED: u32 = 7;
 }
 
 /// An entry of the ring of events in the session.

@@ -23,14 +23,21 @@ pub const SCRATCH_ROOM: u64 = (1 << 30) - ENGINE_ROOM - SESSION_LEN;
 
 /// The store file, mapped shared.
 pub const STORE_BASE: u64 = ENGINE_BASE + (1 << 30);
-/// Under this address the store keeps the page of the thread's context ([`crate::context::ThreadContext`]), which is none of
-/// the program's memory.
+/// From this address on the store keeps the pages of the threads' contexts ([`crate::context::ThreadContext`]), one a place,
+/// which are none of the program's memory.
 pub const CONTEXT_PAGE: u64 = STORE_BASE;
 /// Length of the store file: sparse, so only what is written takes room.
 pub const STORE_LEN: u64 = 1 << 38;
 
+/// Control blocks and stacks of the engine for the program's threads but the first, mapped when there are any: anonymous.
+pub const THREADS_BASE: u64 = STORE_BASE + STORE_LEN;
+/// Places for threads, the first one's included.
+pub const THREADS: usize = 1024;
+/// Bytes of a place.
+pub const THREAD_LEN: u64 = 512 << 10;
+
 /// End of everything that is the engine's.
-pub const ENGINE_END: u64 = STORE_BASE + STORE_LEN;
+pub const ENGINE_END: u64 = THREADS_BASE + THREADS as u64 * THREAD_LEN;
 /// End of user addresses with four-level page tables.
 pub const USER_END: u64 = 0x7fff_ffff_f000;
 

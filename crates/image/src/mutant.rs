@@ -60,6 +60,14 @@ pub enum Mutant {
     KernelWrites,
     /// A child that the kernel noted is not made again.
     Birth,
+    /// A commit holds where all threads stand.
+    ThreadContexts,
+    /// A commit finds all threads standing still.
+    ThreadStop,
+    /// The thread that made a commit finishes its call before another one commits.
+    ThreadTurn,
+    /// Signals that one thread sent to another are pending again.
+    ThreadSignals,
 }
 
 impl Mutant {
@@ -92,6 +100,10 @@ impl Mutant {
         (Mutant::LazyDiscard, "lazy-discard"),
         (Mutant::KernelWrites, "kernel-writes"),
         (Mutant::Birth, "birth"),
+        (Mutant::ThreadContexts, "thread-contexts"),
+        (Mutant::ThreadStop, "thread-stop"),
+        (Mutant::ThreadTurn, "thread-turn"),
+        (Mutant::ThreadSignals, "thread-signals"),
     ];
 
     pub const fn bit(self) -> u64 {

@@ -69,6 +69,7 @@ fn sentence(entry: &Entry) -> String {
         Kind::Injected => "protected".into(),
         Kind::Killed => format!("died of {cause}"),
         Kind::Recovered => format!("recovered from {cause}"),
+        Kind::Crashed => format!("crashed: {cause}"),
         Kind::Rollback => format!("rolled back after {cause}"),
         Kind::Degradation => format!("cannot preserve: {cause}"),
         Kind::Suspended => format!("protection suspended: {cause}"),

@@ -73,7 +73,8 @@ impl Supervisor {
                 self.go_unprotected(Degradation::TraceForbidden, "it was not traced when it became another");
             }
             request::EXEC if answer == ready::NO => {
-                let traced = self.handover.is_tracing() || self.may_exec_protected() && trace::seize(self.pid).is_ok();
+                let traced = self.handover.is_tracing()
+                    || self.may_exec_protected() && trace::seize(self.execing_thread()).is_ok();
                 // One that cannot be traced because it is dead needs no answer.
                 if traced || self.kin.is_alive(self.pid) {
                     self.handover = if traced { Handover::Tracing } else { Handover::Untraced };
@@ -96,6 +97,15 @@ impl Supervisor {
         }
     }
 
+    /// The thread that is about to exec, by the engine's word: where that is none of the program's, the program itself.
+    fn execing_thread(&self) -> libc::pid_t {
+        let tid = self.generation.control().exec_tid.load(Acquire);
+        match tid > 0 && std::path::Path::new(&format!("/proc/{}/task/{tid}", self.pid)).exists() {
+            true => tid,
+            false => self.pid,
+        }
+    }
+
     fn may_exec_protected(&self) -> bool {
         self.injection_faults < INJECTION_TRIES
     }
@@ -109,9 +119,10 @@ impl Supervisor {
 
     /// Ends the tracing of a running program. If it ends meanwhile, that is found like any other death.
     fn let_go(&self) {
-        if trace::interrupt(self.pid).is_ok() {
-            if let Ok(stop) = trace::wait_stop(self.pid) {
-                let _ = trace::detach(self.pid, if stop.event == 0 { stop.signal } else { 0 });
+        let thread = self.execing_thread();
+        if trace::interrupt(thread).is_ok() {
+            if let Ok(stop) = trace::wait_stop(thread) {
+                let _ = trace::detach(thread, if stop.event == 0 { stop.signal } else { 0 });
             }
         }
     }

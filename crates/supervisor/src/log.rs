@@ -25,6 +25,8 @@ pub enum Kind {
     Recovered,
     /// The engine met a fatal signal by going back to the last commit.
     Rollback,
+    /// A fatal signal met a program with several threads, which is to be respawned.
+    Crashed,
     /// Something that cannot be preserved.
     Degradation,
     /// Protection ended, the program goes on.

@@ -18,6 +18,7 @@ pub fn entry(event: &Event) -> Option<Entry> {
             let took = Duration::from_nanos(event.duration_ns);
             Some(at(Kind::Rollback).cause(signal()).rung(event.rung).took(took))
         }
+        event_kind::CRASHED => Some(at(Kind::Crashed).cause(format!("{} at {:#x}", signal(), event.arg2))),
         event_kind::DEGRADATION => Some(at(Kind::Degradation).cause(key(event.arg))),
         event_kind::SUSPENDED => Some(at(Kind::Suspended).cause(key(event.arg))),
         event_kind::GIVE_UP => Some(at(Kind::GaveUp).cause(signal()).rung(event.rung)),

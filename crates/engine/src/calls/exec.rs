@@ -37,6 +37,8 @@ fn cannot_run(call: &Call) -> Option<i64> {
 pub fn replace(_e: &mut Engine, call: &Call) -> i64 {
     let c = control();
     c.exec_ready.store(0, Release);
+    // SAFETY: gettid has no effect.
+    c.exec_tid.store(unsafe { syscall!(nr::GETTID) } as i32, Release);
     c.state.store(state::EXECING, Release);
     c.exec_request.store(1, Release);
     futex_wake(&c.exec_request);

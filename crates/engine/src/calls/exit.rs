@@ -1,5 +1,6 @@
 //! The program's end: noted first, so that a kill within it is not taken for a failure.
 
+use crate::calls::thread_end;
 use crate::control::control;
 use crate::dispatch::{native, Call, Outcome};
 use crate::state::Engine;
@@ -7,7 +8,10 @@ use crate::thread::Thread;
 use core::sync::atomic::Ordering::*;
 use outlast_image::control::state;
 
-pub fn serve(_e: &mut Engine, _t: &mut Thread, call: &Call) -> Outcome {
+pub fn serve(_e: &mut Engine, t: &mut Thread, call: &Call) -> Outcome {
+    if thread_end::is_one_of_several(call) {
+        thread_end::end(t, call.args[0]);
+    }
     let c = control();
     c.exit_code.store(call.args[0] as i32, Release);
     c.state.store(state::EXITING, Release);

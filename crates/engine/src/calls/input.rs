@@ -129,7 +129,7 @@ fn take(e: &mut Engine, t: &mut Thread, call: &Call, operation: &mut Operation) 
         nr::READ => {
             let r = run_read(e, operation, fd, a[2].min(DATA_LEN));
             if r > 0 && !e.queue.is_empty() && records::gives_signals(fd) {
-                e.queue.take_records(bounced(r as u64));
+                e.queue.take_records(bounced(r as u64), t.place);
             }
             give(r, |n| user::write_bytes(a[1], bounced(n)))
         }

@@ -7,7 +7,7 @@ use crate::commit::commit;
 use crate::dispatch::{interruptible, native, visible, Call};
 use crate::operation::{self, Operation};
 use crate::state::Engine;
-use crate::sys::{err, nr, now_ns};
+use crate::sys::{err, now_ns, nr};
 use crate::thread::Thread;
 use crate::user;
 

@@ -23,6 +23,8 @@ pub mod shared_child;
 pub mod signals;
 pub mod spawn;
 pub mod splice;
+pub mod thread_birth;
+pub mod thread_end;
 pub mod threads;
 pub mod timers;
 pub mod unseen;

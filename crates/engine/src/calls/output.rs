@@ -10,9 +10,11 @@ use crate::operation::{self, is_nonblocking, knows_nowait, wait_ready, Operation
 use crate::ring::{op, Entry};
 use crate::state::Engine;
 use crate::sys::{err, nr, syscall};
-use crate::thread::{pending_bit, Thread};
+use crate::thread::{pending_bit, standing, Thread};
 use crate::user;
+use crate::world;
 use core::sync::atomic::Ordering::*;
+use outlast_image::context::{pending_kind, PendingCall};
 use outlast_image::descriptor::descriptor_kind as kind;
 use outlast_image::mutant::Mutant;
 
@@ -100,7 +102,7 @@ fn send_parts(e: &mut Engine, t: &mut Thread, call: &Call, operation: &mut Opera
                 if flags(call) & MSG_DONTWAIT != 0 || is_nonblocking(fd) {
                     return if operation.done > 0 { operation.done as i64 } else { r };
                 }
-                let w = wait_ready(t, fd, POLLOUT, -1);
+                let w = wait_to_send(e, t, call, operation);
                 if err::is(w) && !(w == err::EINTR && may_go_on(t, operation)) {
                     return partial(t, operation, w);
                 }
@@ -125,6 +127,28 @@ fn send_parts(e: &mut Engine, t: &mut Thread, call: &Call, operation: &mut Opera
         return sent_file(e, call, operation.done);
     }
     operation.done as i64
+}
+
+/// Waits until more can be sent. Where other threads have committed meanwhile, what is left is committed anew.
+fn wait_to_send(e: &mut Engine, t: &mut Thread, call: &Call, operation: &mut Operation) -> i64 {
+    if !world::has_several() {
+        return wait_ready(t, call.fd(), POLLOUT, -1);
+    }
+    let rest = PendingCall { offset: operation.done, ..call.pending(pending_kind::PART) };
+    if operation.done > 0 {
+        t.pending_call = rest;
+        t.standing.store(standing::IN_PART, Release);
+    }
+    t.is_fresh = true;
+    let w = wait_ready(t, call.fd(), POLLOUT, -1);
+    t.standing.store(standing::IN_CALL, Release);
+    if e.store().seq() != operation.seq() && operation.done > 0 {
+        let seq = commit(e, PendingCall { kind: operation::kind(e), ..rest });
+        *operation = Operation::rest(seq, operation.done);
+    } else if e.store().seq() != operation.seq() && !err::is(w) {
+        *operation = Operation::new(commit(e, call.pending(operation::kind(e))));
+    }
+    w
 }
 
 /// A request of the supervisor's must not cut an output short that is on its way, nor commit in the middle of it: it

@@ -5,12 +5,13 @@ use crate::control::{control, phase};
 use crate::dispatch::{interruptible, native, visible, Call, Outcome};
 use crate::frame;
 use crate::held;
-use crate::queued::Info;
+use crate::queued::{Info, ANY};
 use crate::signals::{self, bit, SIGENGINE, SIGKILL, SIGSTOP, SIGSYS};
 use crate::state::Engine;
 use crate::sys::{err, nr, syscall};
 use crate::thread::Thread;
 use crate::user;
+use crate::world;
 use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::Ordering::*;
 use outlast_image::event::phase as at;
@@ -157,7 +158,8 @@ fn send(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     if sig == 0 {
         return native(call);
     }
-    let own = target == e.kernel.pid as u64 || target == t.tid as u64;
+    let other = world::find(|other| other.tid as u64 == target && other.place != t.place);
+    let own = target == e.kernel.pid as u64 || target == t.tid as u64 || other.is_some();
     if !own && call.nr == nr::KILL && (target as i32) < -1 {
         return groups::kill(e, t, call);
     }
@@ -167,7 +169,15 @@ fn send(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     // The program may know an older number of this process.
     let mut call = *call;
     // SAFETY: getpid and gettid have no effect.
-    let (pid, tid) = unsafe { (syscall!(nr::GETPID) as u64, syscall!(nr::GETTID) as u64) };
+    let (pid, own_tid) = unsafe { (syscall!(nr::GETPID) as u64, syscall!(nr::GETTID) as u64) };
+    // Among several threads the first is known by the process's number, too.
+    let receiver =
+        other.or_else(|| world::find(|other| other.place == 0 && t.place != 0 && target == e.kernel.pid as u64));
+    let tid = receiver.map_or(own_tid, |other| other.1 as u64);
+    let place = match call.nr {
+        nr::TKILL | nr::TGKILL | nr::RT_TGSIGQUEUEINFO => receiver.map_or(t.place, |other| other.0) as u64,
+        _ => ANY,
+    };
     match call.nr {
         nr::TGKILL | nr::RT_TGSIGQUEUEINFO => (call.args[0], call.args[1]) = (pid, tid),
         nr::TKILL => call.args[0] = tid,
@@ -177,8 +187,8 @@ fn send(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         control().sent.fetch_or(bit(sig), Relaxed);
     }
     let r = native(&call);
-    if r == 0 && (1..64).contains(&sig) && t.mask & bit(sig) != 0 {
-        e.queue.push(&sent(e, &call, sig));
+    if r == 0 && (1..64).contains(&sig) && (world::has_several() || t.mask & bit(sig) != 0) {
+        e.queue.push(&sent(e, &call, sig), place);
     }
     r
 }
@@ -214,6 +224,7 @@ fn wait(t: &mut Thread, call: &Call) -> i64 {
         return r;
     }
     signals::note_taken(&info);
+    signals::renumber(&mut info);
     if call.args[1] != 0 && !user::write(call.args[1], &info) {
         return err::EFAULT;
     }

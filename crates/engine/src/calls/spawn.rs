@@ -2,6 +2,7 @@
 
 use crate::calls::birth::{self, CloneArgs, Noted, CLONE_VFORK, CLONE_VM, SIGCHLD};
 use crate::calls::shared_child::{self, SHARED};
+use crate::calls::thread_birth::{self, CLONE_THREAD};
 use crate::commit::{commit, commit_at_gate};
 use crate::control::degrade;
 use crate::dispatch::{native, Call, Outcome};
@@ -16,8 +17,6 @@ use core::arch::global_asm;
 use core::mem::offset_of;
 use outlast_image::context::pending_kind;
 use outlast_image::degradation::Degradation;
-
-const CLONE_THREAD: u64 = 0x10000;
 
 global_asm!(
     ".section .text.spawn,\"ax\"",
@@ -116,7 +115,10 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> Outcome {
             None => return Outcome::Return(err::EFAULT),
         },
     };
-    if flags & CLONE_THREAD != 0 || flags & (CLONE_VM | CLONE_VFORK) == CLONE_VM {
+    if flags & CLONE_THREAD != 0 {
+        return thread_birth::serve(e, t, call, flags, stack);
+    }
+    if flags & (CLONE_VM | CLONE_VFORK) == CLONE_VM {
         // A second thread of control in this memory: from here on the kernel serves the program directly.
         native::suspend(Degradation::Threads);
         t.regs.rip -= 2;

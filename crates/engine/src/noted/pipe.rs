@@ -9,7 +9,7 @@
 use super::note::{how, note};
 use super::{plain, transfer};
 use crate::dispatch::{issue, Call};
-use crate::operation::{is_nonblocking, poll_word, POLLOUT};
+use crate::operation::{is_nonblocking, POLLOUT};
 use crate::own_descriptors::Passing;
 use crate::ring::{op, Entry};
 use crate::state::Engine;
@@ -81,7 +81,8 @@ fn await_place(fd: i32, patience_ms: u64) -> i64 {
     if is_nonblocking(fd) {
         return err::EAGAIN;
     }
-    match issue(&Call { nr: nr::POLL, args: [poll_word(fd, POLLOUT), 1, patience_ms, 0, 0, 0] }) {
+    let mut word = fd as u32 as u64 | (POLLOUT as u64) << 32;
+    match issue(&Call { nr: nr::POLL, args: [(&raw mut word) as u64, 1, patience_ms, 0, 0, 0] }) {
         0 => err::EAGAIN,
         r => r.min(0),
     }

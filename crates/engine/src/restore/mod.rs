@@ -9,6 +9,7 @@ mod memory;
 mod pending;
 mod reopen;
 mod rewind;
+mod threads;
 
 use crate::access::Access;
 use crate::calls::timers::SIGALRM;
@@ -18,6 +19,7 @@ use crate::entry;
 use crate::held;
 use crate::mutant::without;
 use crate::native;
+use crate::operation::Operation;
 use crate::queued;
 use crate::scratch;
 use crate::signals;
@@ -26,13 +28,14 @@ use crate::store_room;
 use crate::sys::{err, futex_wake, now_ns, nr, syscall};
 use crate::thread::{self, Thread};
 use crate::tracker::{Content, Track};
+use crate::world;
 use core::sync::atomic::Ordering::*;
-use outlast_image::context::{ThreadContext, XSAVE_LEN, XSAVE_OFFSET};
+use outlast_image::context::{pending_kind, ThreadContext, XSAVE_LEN, XSAVE_OFFSET};
 use outlast_image::control::{state, unreadable};
 use outlast_image::degradation::Degradation;
 use outlast_image::event::{event_kind, phase as at};
 use outlast_image::kernel::KernelState;
-use outlast_image::layout::{CONTEXT_PAGE, ENGINE_FDS, STORE_BASE, STORE_LEN};
+use outlast_image::layout::{CONTEXT_PAGE, ENGINE_FDS, PAGE, STORE_BASE, STORE_LEN};
 use outlast_image::mutant::Mutant;
 use outlast_store::{OpenError, Store};
 
@@ -70,9 +73,11 @@ unsafe fn run(rung: Rung) -> ! {
     c.t_begin.store(begun, Release);
     e.load_args();
     held::reset();
+    world::reset();
+    native::EVERYWHERE.store(0, Release);
     let t = thread::install();
     t.pending.store(0, Release);
-    t.native = 0;
+    (t.native, t.has_lock, t.pins) = (0, false, false);
     if t.rseq[0] != 0 {
         // The kernel writes there whenever the thread is rescheduled; soon nothing will be mapped there. A clone of an
         // anchor that was renewed has inherited it.
@@ -84,13 +89,15 @@ unsafe fn run(rung: Rung) -> ! {
     }
     open_store(e);
     let mut context = load(e, t);
-    let mut operation = pending::lookup(e, &context.pending);
+    let mut others = threads::load(e, &context);
+    let mut operation = pending::lookup(e, others.pending());
     descriptors::undo(e);
     let rewound = rung == Rung::InPlace && rewind::rewind(e);
     if rung == Rung::InPlace && !rewound {
         map_store(e);
         open_store(e);
         context = load(e, t);
+        others = threads::load(e, &context);
     }
     if rung == Rung::Cold {
         if err::is(crate::anchor::make()) {
@@ -118,7 +125,8 @@ unsafe fn run(rung: Rung) -> ! {
         }
         memory::arm(e);
     }
-    restore_thread(e, t, &context);
+    fill_thread(t, &context);
+    give_thread(e, t);
     signals::install_all();
     if !rewound {
         // Looks at memory that may not be there, which takes the handlers.
@@ -133,21 +141,32 @@ unsafe fn run(rung: Rung) -> ! {
     }
     c.state.store(state::PROTECTED, Release);
     // What the pending call took or opened belongs to the program; to be made now it has to be able to wait.
-    let done_before = pending::is_done(&context.pending, &operation);
+    let pending = *others.pending();
+    let done_before = pending::is_done(&pending, &operation);
     if done_before {
-        pending::finish(e, t, &context.pending, &mut operation, rung == Rung::Cold);
+        pending::finish(e, others.committer(t), &pending, &mut operation, rung == Rung::Cold);
     }
     requeue_signals(e);
     close_extra(e, rewound);
     descriptors::rearm(e);
     drop(access);
     crate::calls::timers::restore(e);
+    if others.exist() {
+        let theirs = others.committed() && !done_before;
+        let rest = theirs.then(|| core::mem::replace(&mut operation, Operation::new(0)));
+        others.begin(e, t, rest, rung == Rung::Cold);
+    }
     report(e, rung, begun);
     held::begin(t);
-    signals::set_kernel_mask(t.mask);
-    if !done_before {
-        pending::finish(e, t, &context.pending, &mut operation, rung == Rung::Cold);
+    if others.exist() {
+        others.end_first(t);
     }
+    signals::set_kernel_mask(t.mask);
+    if !done_before && !others.committed() || context.pending.kind == pending_kind::PART {
+        threads::finish(e, t, &context.pending, &mut operation, rung == Rung::Cold);
+    }
+    world::unlock(t);
+    world::depart(t);
     crate::gate::leave()
 }
 
@@ -222,9 +241,21 @@ unsafe fn load(e: &mut Engine, t: &mut Thread) -> ThreadContext {
         control::unreadable(unreadable::DAMAGED);
     }
     let kernel: KernelState = bytemuck::pod_read_unaligned(&buf[..n]);
+    e.kernel = kernel;
+    let n = e.store().object(object::QUEUE, 0, scratch::object_buffer()).unwrap_or(0);
+    e.queue.load(&scratch::object_buffer()[..n.min(1 << 16)]);
+    if threads::is_first_there(e) {
+        read_context(e, t)
+    } else {
+        ThreadContext::default()
+    }
+}
+
+/// The context of a thread as committed; its vector state goes into the control block.
+unsafe fn read_context(e: &mut Engine, t: &mut Thread) -> ThreadContext {
     // The next commit saves what differs from this.
-    let page = &mut *scratch::context_shadow();
-    if !store.read_page(CONTEXT_PAGE, page).unwrap_or(false) {
+    let page = &mut *thread::context_shadow(t);
+    if !e.store().read_page(CONTEXT_PAGE + t.place as u64 * PAGE, page).unwrap_or(false) {
         control::unreadable(unreadable::DAMAGED);
     }
     let context: ThreadContext = bytemuck::pod_read_unaligned(&page[..core::mem::size_of::<ThreadContext>()]);
@@ -234,9 +265,6 @@ unsafe fn load(e: &mut Engine, t: &mut Thread) -> ThreadContext {
         t.page.xsave.0[..vector].copy_from_slice(&page[XSAVE_OFFSET..XSAVE_OFFSET + vector]);
         sanitize(t);
     }
-    e.kernel = kernel;
-    let n = e.store().object(object::QUEUE, 0, scratch::object_buffer()).unwrap_or(0);
-    e.queue.load(&scratch::object_buffer()[..n.min(1 << 16)]);
     context
 }
 
@@ -250,28 +278,35 @@ fn sanitize(t: &mut Thread) {
     x[24..28].copy_from_slice(&mxcsr.to_le_bytes());
 }
 
-unsafe fn restore_thread(e: &mut Engine, t: &mut Thread, c: &ThreadContext) {
+/// Fills the control block of a thread with what the commit says of it.
+unsafe fn fill_thread(t: &mut Thread, c: &ThreadContext) {
     t.regs = c.regs;
     t.regs.eflags = c.regs.eflags & 0x24_0dd5 | 0x202;
-    t.gs_base = c.gs_base;
+    (t.fs_base, t.gs_base) = (c.fs_base, c.gs_base);
     t.mask = c.sigmask;
     t.altstack = c.altstack;
     t.tid = c.tid;
     t.tid_address = c.tid_address;
     t.robust_list = c.robust_list;
     t.rseq = c.rseq;
+    t.comm = c.comm;
     t.call = c.pending.nr as u64;
+    t.pending_call = c.pending;
     (t.interrupted, t.by_trap) = (0, 0);
-    thread::set_fs_base(c.fs_base);
-    if c.tid_address != 0 {
-        syscall!(nr::SET_TID_ADDRESS, c.tid_address);
+}
+
+/// Gives the kernel what it has to know of the running thread.
+unsafe fn give_thread(e: &mut Engine, t: &Thread) {
+    thread::set_fs_base(t.fs_base);
+    if t.tid_address != 0 {
+        syscall!(nr::SET_TID_ADDRESS, t.tid_address);
     }
-    if c.robust_list[0] != 0 {
-        syscall!(nr::SET_ROBUST_LIST, c.robust_list[0], c.robust_list[1]);
+    if t.robust_list[0] != 0 {
+        syscall!(nr::SET_ROBUST_LIST, t.robust_list[0], t.robust_list[1]);
     }
-    if c.rseq[0] != 0 {
-        e.tracker.pin(c.rseq[0] & !4095);
-        syscall!(nr::RSEQ, c.rseq[0], c.rseq[1], 0, c.rseq[2]);
+    if t.rseq[0] != 0 {
+        e.tracker.pin(t.rseq[0] & !4095);
+        syscall!(nr::RSEQ, t.rseq[0], t.rseq[1], 0, t.rseq[2]);
     }
 }
 

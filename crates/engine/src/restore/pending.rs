@@ -1,9 +1,10 @@
 //! The call that the commit stands before: done by the predecessor, or done now.
 
 use crate::calls;
+use crate::commit::commit;
 use crate::dispatch::{interruptible, Call, Outcome};
 use crate::noted;
-use crate::operation::Operation;
+use crate::operation::{self, Operation};
 use crate::state::Engine;
 use crate::sys::{err, nr};
 use crate::thread::Thread;
@@ -14,7 +15,7 @@ use outlast_image::context::{pending_kind, PendingCall};
 pub fn lookup(e: &mut Engine, pending: &PendingCall) -> Operation {
     let seq = e.store().seq();
     if is_operation(pending.kind) {
-        Operation::resumed(e, seq)
+        Operation::resumed(e, seq, pending.offset)
     } else {
         Operation::new(seq)
     }
@@ -47,6 +48,10 @@ pub fn finish(e: &mut Engine, t: &mut Thread, pending: &PendingCall, operation: 
     let r = match pending.kind {
         pending_kind::NONE => return,
         pending_kind::RING | pending_kind::NOTED => operate(e, t, &call, pending.kind, operation),
+        pending_kind::PART => {
+            let seq = commit(e, PendingCall { kind: operation::kind(e), ..*pending });
+            calls::output::finish(e, t, &call, &mut Operation::rest(seq, pending.offset))
+        }
         pending_kind::OFFSET => calls::write_file::finish_append(&call, pending),
         pending_kind::EXEC => calls::exec::serve(e, t, &call),
         pending_kind::SPAWN => match calls::spawn::again(e, t, &call) {

@@ -36,6 +36,22 @@ impl CodeMemory {
     }
 }
 
+const MEMBARRIER: u64 = 324;
+const REGISTER_SYNC_CORE: u64 = 1 << 6;
+const SYNC_CORE: u64 = 1 << 5;
+
+/// Announces that there will be several threads that must learn of written code.
+pub fn expect_threads() {
+    // SAFETY: membarrier changes no memory.
+    unsafe { syscall!(MEMBARRIER, REGISTER_SYNC_CORE, 0, 0) };
+}
+
+/// As [`serialize`], on every processor that runs a thread of this process.
+pub fn serialize_all() {
+    // SAFETY: as above.
+    unsafe { syscall!(MEMBARRIER, SYNC_CORE, 0, 0) };
+}
+
 /// Makes the processor forget what it has fetched of the code: it was written by another address than that by which it is
 /// executed, so nothing less will do (Intel SDM volume 3, 9.1.3).
 fn serialize() {

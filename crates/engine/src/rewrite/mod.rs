@@ -15,7 +15,7 @@ mod release;
 mod segment;
 mod site;
 
-pub use code::CodeMemory;
+pub use code::{expect_threads, CodeMemory};
 pub use frames::{to_program, to_stub};
 pub use recover::recover;
 pub use release::{changing, leave_child, leave_program, protecting, unmapped, unmapping};
@@ -23,7 +23,8 @@ pub use release::{changing, leave_child, leave_program, protecting, unmapped, un
 use crate::control::control;
 use crate::gate;
 use crate::state::{object, Engine};
-use crate::thread::Thread;
+use crate::thread::{self, standing, Thread};
+use crate::world;
 use core::sync::atomic::Ordering::*;
 use outlast_image::inject::option;
 use outlast_rewrite::{plan, Patch, Plan, Refusal, RefusedSites, StubAreas};
@@ -113,6 +114,44 @@ pub fn save(store: &mut Store<'_, MappedRegion>) {
     }
 }
 
+/// Does no other thread go on in the middle of what the patch overwrites? One that makes the very call goes on in the stub.
+fn others_are_clear(own: &Thread, site: u64, patch: &Patch) -> bool {
+    let len = patch.overwrite().replacement().len() as u64;
+    let mut clear = true;
+    each_other(own, |t| {
+        let inside = t.regs.rip.wrapping_sub(patch.at()) < len && t.regs.rip != patch.at();
+        clear &= !inside || makes_call(t, site);
+    });
+    clear
+}
+
+/// Is the thread at the gate with the call of this site?
+fn makes_call(t: &Thread, site: u64) -> bool {
+    t.regs.rip == site + 2 && t.standing.load(Acquire) == standing::IN_CALL
+}
+
+/// Threads that make the call of the site that was patched go on in its stub.
+fn send_to_stub(own: &Thread, site: u64, patch: &Patch) {
+    each_other(own, |t| {
+        if makes_call(t, site) {
+            t.regs.rip = patch.tail();
+            t.is_fresh = true;
+        }
+    });
+}
+
+fn each_other(own: &Thread, mut f: impl FnMut(&mut Thread)) {
+    if !world::has_several() {
+        return;
+    }
+    world::each(|place| {
+        if place != own.place {
+            // SAFETY: the world is stopped.
+            f(unsafe { thread::at(place) });
+        }
+    });
+}
+
 impl Rewriter {
     fn rewrite(&mut self, e: &mut Engine, site: u64) -> Result<Patch, Obstacle> {
         if self.stubs.stub_at(site).is_some() {
@@ -131,7 +170,8 @@ impl Rewriter {
             }
             other => other?,
         };
-        let written = plan.link(stub, gate::address()).map_err(Obstacle::from).and_then(|patch| self.write(&patch));
+        let written =
+            plan.link(stub, gate::address()).map_err(Obstacle::from).and_then(|patch| self.write(site, &patch));
         if written.is_err() {
             // Nobody has seen the stub.
             self.stubs.drop_range(plan.overwritten());
@@ -149,9 +189,26 @@ impl Rewriter {
         Ok(())
     }
 
-    /// The stub first, whole; then the program's bytes. There is one thread, and it is in the engine, so the plan's strategies
-    /// for code that is being executed are not needed; a kill in between leaves the last commit.
-    fn write(&mut self, patch: &Patch) -> Result<Patch, Obstacle> {
+    /// Writes the patch while no other thread runs, or goes on in the middle of what is overwritten.
+    fn write(&mut self, site: u64, patch: &Patch) -> Result<Patch, Obstacle> {
+        // SAFETY: at the gate.
+        let t = unsafe { thread::current() };
+        world::stop(t);
+        let written = match others_are_clear(t, site, patch) {
+            true => self.write_stopped(patch),
+            false => Err(Obstacle::NotYet),
+        };
+        if written.is_ok() && world::has_several() {
+            send_to_stub(t, site, patch);
+            code::serialize_all();
+        }
+        world::resume();
+        written
+    }
+
+    /// The stub first, whole; then the program's bytes. All threads are in the engine or parked, so the plan's strategies for
+    /// code that is being executed are not needed; a kill in between leaves the last commit.
+    fn write_stopped(&mut self, patch: &Patch) -> Result<Patch, Obstacle> {
         let overwrite = patch.overwrite();
         let mut now = [0; outlast_rewrite::MAX_PATCH];
         let now = &mut now[..overwrite.expected().len()];

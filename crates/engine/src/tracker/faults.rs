@@ -1,6 +1,6 @@
 //! What is known of the page faults since they were last asked about: their addresses, or at least their number.
 
-use super::fault_count::fault_count;
+use super::fault_count::{self, fault_count};
 use super::fault_list::List;
 use super::fault_samples::Samples;
 use super::places::chunk_of;
@@ -46,6 +46,7 @@ impl Faults {
 
     /// The best source that there is.
     pub fn attach(allowed: &Allowed) -> Faults {
+        fault_count::count_one_thread();
         let source = allowed
             .list
             .and_then(List::attach)
@@ -59,6 +60,16 @@ impl Faults {
         };
         control().fault_source.store(name, Relaxed);
         Faults { source, known: 0 }
+    }
+
+    /// From now on several threads take faults. Samples are of one thread.
+    pub fn count_all_threads(&mut self) {
+        fault_count::count_all_threads();
+        if matches!(self.source, Source::Samples(_)) {
+            self.source = Source::Count;
+            control().fault_source.store(fault_source::COUNT, Relaxed);
+        }
+        self.known = 0;
     }
 
     /// Has there been a fault since it was last asked?

@@ -83,6 +83,8 @@ pub trait Track {
     }
     /// Arms pages.
     fn arm(&mut self, start: u64, end: u64);
+    /// The kernel may have written there while the pages were being armed: they count as written.
+    fn disarm(&mut self, start: u64, end: u64);
     /// Nothing is mapped there any more.
     fn uncover(&mut self, start: u64, end: u64);
     /// A page that is not armed was, or may have been, written, and was not saved.
@@ -144,6 +146,13 @@ impl Tracker {
     pub fn watch_faults(&mut self, allowed: &Allowed, sweep: bool) {
         if let Tracker::Async(t) = self {
             t.watch_faults(allowed, sweep);
+        }
+    }
+
+    /// From now on several threads take page faults.
+    pub fn count_all_threads(&mut self) {
+        if let Tracker::Async(t) = self {
+            t.count_all_threads();
         }
     }
 
@@ -231,6 +240,10 @@ impl Track for Tracker {
 
     fn arm(&mut self, start: u64, end: u64) {
         each!(self, t => t.arm(start, end))
+    }
+
+    fn disarm(&mut self, start: u64, end: u64) {
+        each!(self, t => t.disarm(start, end))
     }
 
     fn uncover(&mut self, start: u64, end: u64) {

@@ -84,6 +84,12 @@ impl WriteProtectAsync {
         self.forced = true;
     }
 
+    /// See [`super::Tracker::count_all_threads`].
+    pub fn count_all_threads(&mut self) {
+        self.faults.count_all_threads();
+        self.forced = true;
+    }
+
     /// See [`super::Tracker::must_see`].
     pub fn must_see(&self, call: u64) -> bool {
         self.faults.all_are_listed() && pinned::STRAIGHT.contains(&call)
@@ -256,8 +262,17 @@ impl Track for WriteProtectAsync {
         self.blind |= err::is(r) && r != err::ENOENT;
     }
 
+    fn disarm(&mut self, start: u64, end: u64) {
+        let mut arg = [start, end.saturating_sub(start), 0];
+        // SAFETY: write protection changes no content. What is not tracked is refused.
+        unsafe { syscall!(nr::IOCTL, self.uffd, UFFD_WRITEPROTECT, arg.as_mut_ptr()) };
+        self.suspect(start, end);
+    }
+
     fn changed(&mut self, pages: &mut dyn Pages) {
-        let anywhere = self.forced || self.blind || pinned::is_anywhere() || self.sweep.is_due();
+        // Where faults are counted, those that the kernel takes at the same time for threads that wait make the count worthless.
+        let counted = crate::world::has_several() && !self.faults.all_are_listed();
+        let anywhere = counted || self.forced || self.blind || pinned::is_anywhere() || self.sweep.is_due();
         let searched = !anywhere && self.somewhere(pages);
         if !searched {
             self.everything(pages);
@@ -265,7 +280,8 @@ impl Track for WriteProtectAsync {
     }
 
     fn commit_done(&mut self, unseen: u64) {
-        if !self.faults.all_are_listed() && self.faults.any() {
+        // With several threads, faults that the kernel takes for one that waits may be among them.
+        if !self.faults.all_are_listed() && self.faults.any() && !crate::world::has_several() {
             self.faults.skip();
             if unseen != 0 {
                 self.suspect(unseen, unseen + 1);

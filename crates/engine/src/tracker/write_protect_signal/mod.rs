@@ -236,6 +236,10 @@ impl Track for WriteProtectSignal {
         }
     }
 
+    fn disarm(&mut self, start: u64, end: u64) {
+        self.open(start, end);
+    }
+
     fn open(&mut self, start: u64, end: u64) {
         if !state().attached {
             return;

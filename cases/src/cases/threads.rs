@@ -1,0 +1,32 @@
+//! Programs with several threads, whose lines come in one order all the same.
+
+use crate::case::{Case, Program};
+use crate::drive::{Drive, Input};
+use crate::launch::program;
+
+const PYTHON: &str = "/usr/bin/python3";
+
+pub const CASES: &[Case] = &[
+    Case::new("threads", |_| Ok(Program::new(&[&program("threads"), "60", "8"])), |_| Drive::Pipes(Input::none()))
+        .with_threads(),
+    Case::new(
+        "threads_static",
+        |_| Ok(Program::new(&[&program("threads-static"), "60", "3"])),
+        |_| Drive::Pipes(Input::none()),
+    )
+    .with_threads(),
+    Case::new(
+        "thread_signals",
+        |_| Ok(Program::new(&[&program("thread_signals"), "500"])),
+        |_| Drive::Pipes(Input::none()),
+    )
+    .with_threads(),
+    Case::new(
+        "python_threads",
+        |_| Ok(Program::new(&[PYTHON, &program("threads.py"), "400"])),
+        |_| Drive::Pipes(Input::none()),
+    )
+    .needs(&[PYTHON])
+    .pace(crate::case::SPREAD)
+    .with_threads(),
+];

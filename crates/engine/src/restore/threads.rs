@@ -1,0 +1,184 @@
+//! The other threads of a restored process: made anew once everything that they share is back.
+
+use super::{fill_thread, give_thread, pending, read_context};
+use crate::calls::{thread_birth, thread_end};
+use crate::control::fail;
+use crate::mutant::without;
+use crate::operation::Operation;
+use crate::state::{engine, object, Engine, ONE_THREAD};
+use crate::sys::{err, futex_wait, futex_wake, nr, syscall};
+use crate::thread::{self, standing, Thread};
+use crate::threads::is_in;
+use crate::world::{self, WORDS};
+use core::sync::atomic::{AtomicU32, Ordering::*};
+use outlast_image::context::{pending_kind, PendingCall, ThreadContext};
+use outlast_image::layout::THREADS;
+use outlast_image::mutant::Mutant;
+
+const PR_SET_NAME: u64 = 15;
+
+/// What the thread that made the commit has yet to do, if it is not the first.
+static mut REST: Option<(PendingCall, Operation, bool)> = None;
+/// Place of that thread, once it has been given the lock of the engine.
+static TURN: AtomicU32 = AtomicU32::new(0);
+
+/// The threads of a commit.
+pub struct Others {
+    places: [u64; WORDS],
+    /// Who made the commit, and the call that it stands before.
+    committer: u32,
+    pending: PendingCall,
+}
+
+/// The places of the commit's threads.
+pub fn places(e: &mut Engine) -> [u64; WORDS] {
+    let mut places = ONE_THREAD;
+    let bytes = bytemuck::cast_slice_mut(&mut places);
+    match e.store().object(object::THREADS, 0, bytes) {
+        Some(n) if n == bytes.len() => places,
+        _ => ONE_THREAD,
+    }
+}
+
+/// Does the commit have the first thread?
+pub fn is_first_there(e: &mut Engine) -> bool {
+    is_in(&places(e), 0)
+}
+
+/// Reads the threads' contexts into their control blocks. `first` is that of the first thread.
+pub unsafe fn load(e: &mut Engine, first: &ThreadContext) -> Others {
+    let mut others = Others { places: places(e), committer: 0, pending: first.pending };
+    e.threads = others.places;
+    if !others.exist() {
+        return others;
+    }
+    if let Err(r) = world::map_room(true) {
+        fail!(r);
+    }
+    for place in others.places() {
+        let t = thread::prepare(place);
+        let context = read_context(e, t);
+        fill_thread(t, &context);
+        if !matches!(context.pending.kind, pending_kind::NONE | pending_kind::PART) {
+            (others.committer, others.pending) = (place, context.pending);
+        }
+    }
+    others
+}
+
+impl Others {
+    /// Are there any besides the first?
+    pub fn exist(&self) -> bool {
+        self.places != ONE_THREAD
+    }
+
+    fn places(&self) -> impl Iterator<Item = u32> + use<> {
+        let places = self.places;
+        (1..THREADS as u32).filter(move |&place| is_in(&places, place))
+    }
+
+    /// The call that the commit stands before.
+    pub fn pending(&self) -> &PendingCall {
+        &self.pending
+    }
+
+    /// The thread that made the commit.
+    pub fn committer<'t>(&self, first: &'t mut Thread) -> &'t mut Thread {
+        match self.committer {
+            0 => first,
+            // SAFETY: the threads are not made yet, or stand still.
+            place => unsafe { thread::at(place) },
+        }
+    }
+
+    /// Is it another thread than the first that made the commit?
+    pub fn committed(&self) -> bool {
+        self.committer != 0
+    }
+
+    /// Makes the threads. They begin when the caller, which is the first thread, gives the engine's lock back. `rest` is what
+    /// is left to do of the commit's call, if that is another thread's.
+    pub unsafe fn begin(&self, e: &mut Engine, first: &mut Thread, rest: Option<Operation>, cold: bool) {
+        if !thread_birth::prepare_several(e, first) {
+            fail!(0);
+        }
+        stand(first);
+        TURN.store(0, Release);
+        for place in self.places() {
+            let t = thread::at(place);
+            t.goes_first = place == self.committer && rest.is_some() && !without(Mutant::ThreadTurn);
+            let r = thread_birth::make_again(t, begin);
+            if err::is(r) {
+                fail!(r);
+            }
+            t.real_tid = r as u32;
+            if t.real_tid != t.tid {
+                crate::dispatch::answer_ids();
+            }
+            stand(t);
+            world::settle(place);
+        }
+        if let Some(operation) = rest.filter(|_| !without(Mutant::ThreadTurn)) {
+            // Nobody may commit before what its predecessor did is known to it.
+            REST = Some((self.pending, operation, cold));
+            first.has_lock = false;
+            TURN.store(self.committer, Release);
+            futex_wake(&TURN);
+            world::lock(first);
+        }
+    }
+
+    /// Had the first thread ended? Then what stands for it ends now.
+    pub unsafe fn end_first(&self, first: &mut Thread) {
+        if !is_in(&self.places, 0) {
+            (first.rseq, first.robust_list, first.tid_address) = ([0; 3], [0; 2], 0);
+            thread_end::end(first, 0);
+        }
+    }
+}
+
+/// Before the thread has run at all: it goes on with what is left of its call, or at its registers.
+fn stand(t: &Thread) {
+    let stands = if t.pending_call.kind == pending_kind::PART { standing::IN_PART } else { standing::AT_REST };
+    t.standing.store(stands, Release);
+}
+
+/// The first code of a thread that is made anew: every signal blocked.
+unsafe extern "C" fn begin(t: &mut Thread) -> ! {
+    let e = engine();
+    thread_birth::set_up(t);
+    give_thread(e, t);
+    syscall!(nr::PRCTL, PR_SET_NAME, t.comm.as_ptr());
+    let part = t.pending_call;
+    if !matches!(part.kind, pending_kind::NONE | pending_kind::PART) && t.goes_first {
+        t.goes_first = false;
+        while TURN.load(Acquire) != t.place {
+            futex_wait(&TURN, 0, None);
+        }
+        t.has_lock = true;
+        e.queue.send_again_to(t);
+        let rest = core::ptr::replace(&raw mut REST, None);
+        if let Some((call, mut operation, cold)) = rest {
+            finish(e, t, &call, &mut operation, cold);
+        }
+    } else {
+        world::lock(t);
+        e.queue.send_again_to(t);
+        if part.kind == pending_kind::PART {
+            finish(e, t, &part, &mut Operation::new(0), false);
+        }
+    }
+    world::unlock(t);
+    thread_birth::run(t)
+}
+
+/// Finishes the thread's call: until then the thread stands before it.
+pub fn finish(e: &mut Engine, t: &mut Thread, call: &PendingCall, operation: &mut Operation, cold: bool) {
+    let stands = if call.kind == pending_kind::NONE { standing::AT_REST } else { standing::IN_CALL };
+    t.standing.store(stands, Release);
+    t.is_fresh = true;
+    pending::finish(e, t, call, operation, cold);
+    if t.interrupted == 0 {
+        t.standing.store(standing::AT_REST, Release);
+    }
+}

@@ -1,0 +1,259 @@
+//! Several threads in one engine.
+//!
+//! One lock stands for everything the engine knows: who serves a call holds it, except while the call waits in the kernel. A
+//! thread that does not run the program's code *stands still*: its control block says where it goes on, and it cannot get back
+//! to the program while the world is stopped. A commit stops the world: threads in the program's code are knocked at and park
+//! in the handler; all others stand still already and are left alone, so that threads that wait cost a commit nothing.
+//!
+//! With one thread none of this is used, and costs a look at one word.
+
+use crate::mutant::without;
+use crate::signals::SIGENGINE;
+use crate::sys::{err, nr, syscall};
+use crate::thread::{self, standing, Thread};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
+use outlast_image::layout::{THREADS, THREADS_BASE, THREAD_LEN};
+use outlast_image::mutant::Mutant;
+
+/// Words of a bitmap of places.
+pub const WORDS: usize = THREADS / 64;
+
+/// Not 0: there is, or was, more than one thread.
+static SEVERAL: AtomicU32 = AtomicU32::new(0);
+/// 0: free, 1: held, 2: held, and somebody may sleep.
+static LOCK: AtomicU32 = AtomicU32::new(0);
+/// Not 0: no thread may go back to the program.
+static STOPPED: AtomicU32 = AtomicU32::new(0);
+/// Places that are taken.
+static TAKEN: [AtomicU64; WORDS] = [const { AtomicU64::new(0) }; WORDS];
+
+/// How often a word is looked at before a thread sleeps: a commit and its call take about as long.
+const LOOKS: u32 = 400;
+/// How long a thread that was knocked at is waited for before it is knocked at again.
+const PATIENCE: [u64; 2] = [0, 20_000_000];
+
+/// May there be other threads?
+#[inline(always)]
+pub fn has_several() -> bool {
+    SEVERAL.load(Relaxed) != 0
+}
+
+/// Takes the lock of the engine.
+#[inline]
+pub fn lock(t: &mut Thread) {
+    if has_several() {
+        take();
+        t.has_lock = true;
+        // Whoever had it before may have committed where this thread stood; now it is about to go on.
+        t.is_fresh = true;
+    }
+}
+
+fn take() {
+    for _ in 0..LOOKS {
+        if LOCK.load(Relaxed) == 0 && LOCK.compare_exchange(0, 1, Acquire, Relaxed).is_ok() {
+            return;
+        }
+        core::hint::spin_loop();
+    }
+    while LOCK.swap(2, Acquire) != 0 {
+        sleep(&LOCK, 2, None);
+    }
+}
+
+/// Gives the lock of the engine back.
+#[inline]
+pub fn unlock(t: &mut Thread) {
+    if has_several() {
+        t.has_lock = false;
+        if LOCK.swap(0, Release) == 2 {
+            wake(&LOCK, 1);
+        }
+    }
+}
+
+fn sleep(word: &AtomicU32, value: u32, at_most: Option<&[u64; 2]>) -> i64 {
+    const FUTEX_WAIT_PRIVATE: u64 = 128;
+    let time = at_most.map_or(core::ptr::null(), |time| time.as_ptr());
+    // SAFETY: word and time lie in memory for the length of the call.
+    unsafe { syscall!(nr::FUTEX, word.as_ptr(), FUTEX_WAIT_PRIVATE, value, time) }
+}
+
+fn wake(word: &AtomicU32, most: i32) {
+    const FUTEX_WAKE_PRIVATE: u64 = 129;
+    // SAFETY: wakes only.
+    unsafe { syscall!(nr::FUTEX, word.as_ptr(), FUTEX_WAKE_PRIVATE, most) };
+}
+
+/// The thread has left the program's code, and goes on as `how` says.
+#[inline]
+pub fn arrive(t: &mut Thread, how: u32) {
+    t.fs_base = thread::fs_base();
+    t.is_fresh = true;
+    t.standing.swap(how, SeqCst);
+    if STOPPED.load(SeqCst) != 0 {
+        wake(&t.standing, i32::MAX);
+    }
+}
+
+/// The thread, whose registers are those with which it goes on, is about to go back to the program.
+#[inline]
+pub fn depart(t: &mut Thread) {
+    loop {
+        t.standing.swap(standing::RUNNING, SeqCst);
+        if STOPPED.load(SeqCst) == 0 {
+            return;
+        }
+        arrive(t, standing::AT_REST);
+        while STOPPED.load(Acquire) != 0 {
+            sleep(&STOPPED, 1, None);
+        }
+    }
+}
+
+/// Makes all other threads stand still until [`resume`]. The caller holds the lock.
+#[inline]
+pub fn stop(t: &Thread) {
+    if has_several() && !without(Mutant::ThreadStop) {
+        stop_others(t);
+    }
+}
+
+fn stop_others(t: &Thread) {
+    STOPPED.store(1, SeqCst);
+    let own = t.place;
+    each(|place| {
+        // SAFETY: only atomics, and an id that does not change while the lock is held.
+        let other = unsafe { thread::at(place) };
+        if place != own && other.standing.load(SeqCst) == standing::RUNNING {
+            knock(other.real_tid);
+        }
+    });
+    each(|place| {
+        if place != own {
+            // SAFETY: as above.
+            await_stop(unsafe { thread::at(place) });
+        }
+    });
+}
+
+fn await_stop(other: &Thread) {
+    loop {
+        for _ in 0..LOOKS {
+            if other.standing.load(SeqCst) != standing::RUNNING {
+                return;
+            }
+            core::hint::spin_loop();
+        }
+        if sleep(&other.standing, standing::RUNNING, Some(&PATIENCE)) == err::ETIMEDOUT {
+            knock(other.real_tid);
+        }
+    }
+}
+
+fn knock(tid: u32) {
+    // SAFETY: a signal that the engine handles, to a thread of this process.
+    unsafe { syscall!(nr::TGKILL, syscall!(nr::GETPID), tid, SIGENGINE) };
+}
+
+/// Lets the threads go on that [`stop`] stopped.
+#[inline]
+pub fn resume() {
+    if has_several() {
+        STOPPED.store(0, SeqCst);
+        wake(&STOPPED, i32::MAX);
+    }
+}
+
+/// Calls `f` with the place of every thread.
+pub fn each(mut f: impl FnMut(u32)) {
+    for (n, word) in TAKEN.iter().enumerate() {
+        let mut bits = word.load(Relaxed);
+        while bits != 0 {
+            f(n as u32 * 64 + bits.trailing_zeros());
+            bits &= bits - 1;
+        }
+    }
+}
+
+/// Place and kernel's id of the first thread for which `is_wanted` holds.
+pub fn find(is_wanted: impl Fn(&Thread) -> bool) -> Option<(u32, u32)> {
+    let mut found = None;
+    if has_several() {
+        each(|place| {
+            // SAFETY: ids and places do not change while the lock is held.
+            let t = unsafe { thread::at(place) };
+            if found.is_none() && is_wanted(t) {
+                found = Some((place, t.real_tid));
+            }
+        });
+    }
+    found
+}
+
+/// How many threads there are.
+pub fn count() -> u32 {
+    TAKEN.iter().map(|word| word.load(Relaxed).count_ones()).sum()
+}
+
+/// The places that are taken, as a commit keeps them.
+pub fn taken() -> [u64; WORDS] {
+    core::array::from_fn(|n| TAKEN[n].load(Relaxed))
+}
+
+/// A thread has this place from now on.
+pub fn settle(place: u32) {
+    TAKEN[place as usize / 64].fetch_or(1 << (place % 64), Relaxed);
+}
+
+/// The thread with this place ends.
+pub fn leave(place: u32) {
+    TAKEN[place as usize / 64].fetch_and(!(1 << (place % 64)), Relaxed);
+}
+
+/// A fresh process image, or one that becomes another: one thread, which stands in no other's way.
+pub fn reset() {
+    for word in [&SEVERAL, &LOCK, &STOPPED] {
+        word.store(0, Relaxed);
+    }
+    TAKEN.iter().for_each(|word| word.store(0, Relaxed));
+}
+
+/// Maps room for threads. In a restore a predecessor's is in the way; else what somebody has there is left alone.
+pub fn map_room(is_ours: bool) -> Result<(), i64> {
+    const NORESERVE_PRIVATE_ANONYMOUS: u64 = 0x4000 | 0x02 | 0x20;
+    let fixed: u64 = if is_ours { 0x10 } else { 0x10_0000 };
+    let len = THREADS as u64 * THREAD_LEN;
+    // SAFETY: the range is the engine's own.
+    let r = unsafe { syscall!(nr::MMAP, THREADS_BASE, len, 3, NORESERVE_PRIVATE_ANONYMOUS | fixed, -1i64, 0) };
+    if r != THREADS_BASE as i64 {
+        return Err(r);
+    }
+    // SAFETY: MADV_DONTDUMP changes no content.
+    unsafe { syscall!(nr::MADVISE, THREADS_BASE, len, 16) };
+    Ok(())
+}
+
+/// From now on there may be several threads; the caller, who was alone, holds the lock.
+pub fn begin(t: &mut Thread) {
+    LOCK.store(1, Relaxed);
+    t.has_lock = true;
+    settle(t.place);
+    SEVERAL.store(1, Release);
+}
+
+/// A place that nobody has: its last thread, if there was one, is gone for the kernel, too.
+pub fn free_place() -> Option<u32> {
+    if !has_several() {
+        return None;
+    }
+    (1..THREADS as u32).find(|&place| {
+        let is_taken = TAKEN[place as usize / 64].load(Relaxed) >> (place % 64) & 1 != 0;
+        // SAFETY: the place is mapped and nobody's; a signal 0 has no effect.
+        !is_taken
+            && unsafe {
+                let tid = thread::at(place).real_tid;
+                tid == 0 || err::is(syscall!(nr::TGKILL, syscall!(nr::GETPID), tid, 0))
+            }
+    })
+}
