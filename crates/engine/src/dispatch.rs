@@ -114,7 +114,8 @@ pub unsafe extern "C" fn dispatch(t: &mut Thread) {
     }
     world::arrive(t, standing::IN_CALL);
     let call = Call::at(t);
-    if waits_by_itself(&call) && !names_own(engine(), &call) {
+    // A call that has trapped is served with the lock: its site may be rewritten.
+    if t.by_trap == 0 && waits_by_itself(&call) && !names_own(engine(), &call) {
         let r = interruptible(t, &call);
         t.regs.rax = r as u64;
         call_made(t);
