@@ -22,7 +22,15 @@ const HUNTERS: &[(&str, &[&str])] = &[
     ("completion-lookup", &["kill::pipe_counter", "kill::pipe_read"]),
     ("kept-result", &["kill::pipe_read", "kill::socket_echo"]),
     ("note-lookup", &["kill::pipe_read::async::no-ring::root", "kill::pipe_counter::async::no-ring::root"]),
-    ("progress", &["kill::pipe_echo", "kill::socket_echo"]),
+    (
+        "progress",
+        &[
+            "kill::pipe_echo",
+            "kill::socket_echo",
+            "kill::pipe_echo::mprotect::ring::root",
+            "kill::pipe_echo::async::ring::user",
+        ],
+    ),
     ("append-witness", &["kill::files"]),
     ("offset-undo", &["kill::file_read", "kill::descriptors"]),
     ("close-undo", &["kill::descriptors", "kill::python_script"]),

@@ -232,7 +232,7 @@ global_asm!(
     cached = const crate::descriptors::CACHED,
     copies = const crate::descriptors::COPIES,
     dispatch = sym crate::dispatch::dispatch,
-    pending_work = sym crate::signals::pending_work,
+    pending_work = sym crate::delivery::pending_work,
     options(att_syntax),
 );
 

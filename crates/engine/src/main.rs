@@ -11,6 +11,7 @@ mod calls;
 mod check;
 mod commit;
 mod control;
+mod delivery;
 mod describe;
 mod descriptors;
 mod dispatch;

@@ -2,6 +2,7 @@
 
 use crate::calls::groups;
 use crate::control::{control, phase};
+use crate::delivery;
 use crate::dispatch::{interruptible, native, visible, Call, Outcome};
 use crate::frame;
 use crate::held;
@@ -223,8 +224,8 @@ fn wait(t: &mut Thread, call: &Call) -> i64 {
     if err::is(r) {
         return r;
     }
-    signals::note_taken(&info);
-    signals::renumber(&mut info);
+    delivery::note_taken(&info);
+    delivery::renumber(&mut info);
     if call.args[1] != 0 && !user::write(call.args[1], &info) {
         return err::EFAULT;
     }

@@ -15,6 +15,7 @@ use crate::access::Access;
 use crate::calls::timers::SIGALRM;
 use crate::calls::{directory, groups, window};
 use crate::control::{self, control, degrade, event, fail, phase};
+use crate::delivery;
 use crate::entry;
 use crate::held;
 use crate::mutant::without;
@@ -329,7 +330,7 @@ unsafe fn requeue_signals(e: &mut Engine) {
             let info: [u64; 16] = bytemuck::pod_read_unaligned(bytes);
             let sig = info[0] as i32;
             // Fatal ones are not repeated: the rollback is the answer to them.
-            let again = signals::is_own(known, &info) || signals::is_timer(&info);
+            let again = delivery::is_own(known, &info) || delivery::is_timer(&info);
             if (1..64).contains(&sig) && signals::FATAL & signals::bit(sig) == 0 && !again {
                 queued::send(&info);
             }

@@ -1,0 +1,163 @@
+//! Signals reach the program: noted as taken, and delivered on the way out of the gate if they met the engine.
+
+use crate::calls::timers;
+use crate::control::{control, phase};
+use crate::frame::{self, Signal, Vector, SA_NODEFER, SA_RESETHAND};
+use crate::interrupted;
+use crate::signals::{apply, bit, set_kernel_mask, signal_code, FATAL, SIGKILL, SIGSEGV, SIGSTOP};
+use crate::signals::{SIG_DFL, SIG_IGN};
+use crate::state::{engine, journal};
+use crate::sys::{err, nr, syscall};
+use crate::thread::{self, pending_bit, standing, Thread};
+use crate::world;
+use core::sync::atomic::Ordering::*;
+use outlast_image::event::phase as at;
+use outlast_image::kernel::SignalAction;
+
+/// Did the program send it to itself? Such a signal is not an input: the program sends it again.
+pub fn is_own(e: &crate::state::Engine, info: &[u64; 16]) -> bool {
+    let sender = info[2] as u32;
+    // SAFETY: getpid has no effect.
+    signal_code(info) <= 0 && (sender == e.kernel.pid || sender == unsafe { syscall!(nr::GETPID) } as u32)
+}
+
+/// A signal that the program sent to itself tells of the process id that the program knows.
+pub fn renumber(info: &mut [u64; 16]) {
+    // SAFETY: at the gate, or in a handler that has the lock; getpid has no effect.
+    let (known, real) = unsafe { (engine().kernel.pid, syscall!(nr::GETPID) as u32) };
+    if signal_code(info) <= 0 && info[2] as u32 == real {
+        info[2] = info[2] & !0xffff_ffff | known as u64;
+    }
+}
+
+/// Does a timer of the process make it? The restored timer does so again.
+pub fn is_timer(info: &[u64; 16]) -> bool {
+    info[0] as i32 == timers::SIGALRM && signal_code(info) == 0x80
+}
+
+/// A delivered signal is an input: it comes again if the program is rolled back past its delivery.
+pub fn note_taken(info: &[u64; 16]) {
+    // SAFETY: called outside the store's own code: the program was in its own code, or at the gate's exit.
+    let e = unsafe { engine() };
+    let repeats_itself = is_own(e, info) || is_timer(info);
+    if is_timer(info) {
+        timers::delivered(e);
+    }
+    if is_own(e, info) {
+        // SAFETY: the running thread's.
+        e.queue.take(info, unsafe { thread::current() }.place);
+        if !e.queue.has(info[0] as i32) {
+            control().sent.fetch_and(!bit(info[0] as i32), Relaxed);
+        }
+    }
+    if repeats_itself {
+        return;
+    }
+    if let Some(s) = &mut e.store {
+        let _ = s.journal_append(journal::SIGNAL, bytemuck::bytes_of(info));
+    }
+}
+
+pub fn enter_handler(t: &mut Thread, sig: i32, action: &SignalAction) {
+    t.mask |= action.mask;
+    if action.flags & SA_NODEFER == 0 {
+        t.mask |= bit(sig);
+    }
+    t.mask &= !(bit(SIGKILL) | bit(SIGSTOP));
+    if action.flags & SA_RESETHAND != 0 {
+        // SAFETY: as `note_taken`.
+        let e = unsafe { engine() };
+        e.kernel.actions[sig as usize] = SignalAction::default();
+        e.kernel_dirty = true;
+        apply(sig, &SignalAction::default());
+    }
+}
+
+/// What the gate does on its way out when something is pending: serves requests, delivers the deferred signal.
+/// All signals are blocked in the kernel if one was deferred.
+pub unsafe extern "C" fn pending_work(t: &mut Thread) {
+    if !world::has_several() {
+        return pending_work_alone(t);
+    }
+    if t.standing.load(Relaxed) == standing::RUNNING {
+        let ended = t.interrupted != 0 && t.regs.rax as i64 == err::EINTR;
+        world::arrive(t, if ended { standing::IN_CALL } else { standing::AT_REST });
+    }
+    world::lock(t);
+    pending_work_alone(t);
+    if t.interrupted == 0 {
+        t.standing.store(standing::AT_REST, Release);
+    }
+    world::unlock(t);
+    if t.pending.load(Acquire) == 0 {
+        world::depart(t);
+    }
+}
+
+unsafe fn pending_work_alone(t: &mut Thread) {
+    phase(at::SIGNAL);
+    let bits = t.pending.load(Acquire);
+    if bits & pending_bit::STOP != 0 {
+        // Whoever knocked has its turn while this thread waits for the lock.
+        t.pending.fetch_and(!pending_bit::STOP, AcqRel);
+        make_call_again(t);
+    }
+    if bits & pending_bit::REQUEST != 0 {
+        t.pending.fetch_and(!pending_bit::REQUEST, AcqRel);
+        make_call_again(t);
+        crate::requests::serve();
+    }
+    if t.pending.load(Acquire) & pending_bit::SIGNAL != 0 {
+        t.pending.fetch_and(!pending_bit::SIGNAL, AcqRel);
+        deliver(t);
+    }
+    phase(at::PROGRAM);
+}
+
+/// Where the engine alone ended a call, the program must not notice: the call is issued again, and a commit that is asked
+/// for stands before it.
+fn make_call_again(t: &mut Thread) {
+    if t.pending.load(Acquire) == 0 && t.interrupted != 0 && t.regs.rax as i64 == err::EINTR {
+        let mut regs = t.regs;
+        interrupted::issue_again(t, &mut regs);
+        t.regs = regs;
+    }
+}
+
+unsafe fn deliver(t: &mut Thread) {
+    let mut info = t.siginfo;
+    let sig = info[0] as i32;
+    let e = engine();
+    let action = e.kernel.actions[sig as usize];
+    if action.handler == SIG_IGN {
+        set_kernel_mask(t.mask);
+        return;
+    }
+    if action.handler == SIG_DFL {
+        if FATAL & bit(sig) != 0 {
+            crate::failure::fatal_at_gate(sig, &info, t);
+        }
+        // The disposition changed since: let the kernel do what it now is.
+        let (pid, tid) = (syscall!(nr::GETPID), syscall!(nr::GETTID));
+        apply(sig, &action);
+        set_kernel_mask(t.mask);
+        syscall!(nr::RT_TGSIGQUEUEINFO, pid, tid, sig, info.as_ptr());
+        return;
+    }
+    note_taken(&info);
+    renumber(&mut info);
+    let mut regs = t.regs;
+    let mask = t.mask;
+    interrupted::settle(t, &mut regs, sig, &action);
+    let signal = Signal { info: &info, action: &action, fault: [0; 3] };
+    match frame::build(t, &regs, Vector::Saved, mask, &signal) {
+        Some(new) => {
+            t.regs = new;
+            frame::reset_vector(&mut t.page.xsave.0);
+            t.whole = 1;
+            enter_handler(t, sig, &action);
+        }
+        None => crate::failure::fatal_at_gate(SIGSEGV, &info, t),
+    }
+    set_kernel_mask(t.mask);
+}
