@@ -22,6 +22,12 @@ pub const CASES: &[Case] = &[
     )
     .with_threads(),
     Case::new(
+        "thread_connect",
+        |_| Ok(Program::new(&[&program("thread_connect"), "60"])),
+        |_| Drive::Pipes(Input::none()),
+    )
+    .with_threads(),
+    Case::new(
         "python_threads",
         |_| Ok(Program::new(&[PYTHON, &program("threads.py"), "400"])),
         |_| Drive::Pipes(Input::none()),

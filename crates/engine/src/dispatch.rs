@@ -274,7 +274,9 @@ pub fn issue(call: &Call) -> i64 {
 
 /// Issues a call: if it may wait, a signal or a request that arrives before or during it ends it with EINTR.
 pub fn interruptible(t: &mut Thread, call: &Call) -> i64 {
-    let r = if world::has_several() {
+    // A call that never waits is over before anybody else may commit.
+    let waits = outlast_calls::row(call.nr).is_none_or(|row| row.waits);
+    let r = if world::has_several() && waits {
         crate::waiting::issue(t, call)
     } else {
         phase(at::BLOCKED);
@@ -292,9 +294,13 @@ pub fn interruptible(t: &mut Thread, call: &Call) -> i64 {
 /// A visible call that may be issued again: commit, then the call.
 pub fn redo(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     commit(e, call.pending(pending_kind::REDO));
+    // Should others commit meanwhile: it may have been made.
+    t.pending_call = call.pending(pending_kind::WAITING);
+    t.standing.store(standing::IN_PART, Release);
     phase(at::OPERATION);
     let r = interruptible(t, call);
     phase(at::COMPLETED);
+    t.standing.store(standing::IN_CALL, Release);
     r
 }
 

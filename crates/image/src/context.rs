@@ -58,6 +58,13 @@ pub mod pending_kind {
     /// An output of which the first `offset` bytes are sent; the rest is not begun. Of a thread that waits to go on with
     /// it while others commit.
     pub const PART: u32 = 8;
+    /// As `REDO`, of a thread that waits within the call while others commit.
+    pub const WAITING: u32 = 9;
+
+    /// Does a thread have it that did not make the commit?
+    pub const fn is_anothers(kind: u32) -> bool {
+        matches!(kind, PART | WAITING)
+    }
 }
 
 /// A system call that the commit stands before: committed first, done afterwards, exactly once.

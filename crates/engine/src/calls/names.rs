@@ -1,13 +1,14 @@
 //! Visible calls that are not idempotent: names made, removed and moved, files created, connections opened.
 
 use crate::commit::commit;
-use crate::dispatch::{interruptible, Call};
+use crate::dispatch::{interruptible, redo, Call};
 use crate::noted;
 use crate::operation::Operation;
 use crate::ring::{op, Entry};
 use crate::state::Engine;
 use crate::sys::{err, nr, syscall};
 use crate::thread::Thread;
+use crate::world;
 use core::sync::atomic::Ordering::*;
 use outlast_image::context::pending_kind;
 
@@ -19,6 +20,10 @@ const O_CLOEXEC: u64 = 0o2000000;
 const O_WRONLY_CREAT_TRUNC: u32 = 0o1 | 0o100 | 0o1000;
 
 pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
+    if call.nr == nr::CONNECT && world::has_several() {
+        // It may wait for another thread of this very process, which the ring would keep from the engine.
+        return redo(e, t, call);
+    }
     if !e.ring.available() || entry(call).is_none() {
         return noted::names::serve(e, t, call);
     }

@@ -163,7 +163,7 @@ unsafe fn run(rung: Rung) -> ! {
         others.end_first(t);
     }
     signals::set_kernel_mask(t.mask);
-    if !done_before && !others.committed() || context.pending.kind == pending_kind::PART {
+    if !done_before && !others.committed() || pending_kind::is_anothers(context.pending.kind) {
         threads::finish(e, t, &context.pending, &mut operation, rung == Rung::Cold);
     }
     world::unlock(t);

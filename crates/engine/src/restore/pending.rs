@@ -103,6 +103,8 @@ fn again(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
             return if r == err::EBADF { 0 } else { r };
         }
         nr::DUP2 | nr::DUP3 => e.fds.opened(r),
+        // The predecessor's came about.
+        nr::CONNECT if r == err::EISCONN => return 0,
         calls::epoll::EPOLL_CTL => return calls::epoll::repeated(call, r),
         _ => {}
     }

@@ -59,7 +59,7 @@ pub unsafe fn load(e: &mut Engine, first: &ThreadContext) -> Others {
         let t = thread::prepare(place);
         let context = read_context(e, t);
         fill_thread(t, &context);
-        if !matches!(context.pending.kind, pending_kind::NONE | pending_kind::PART) {
+        if context.pending.kind != pending_kind::NONE && !pending_kind::is_anothers(context.pending.kind) {
             (others.committer, others.pending) = (place, context.pending);
         }
     }
@@ -139,7 +139,8 @@ impl Others {
 
 /// Before the thread has run at all: it goes on with what is left of its call, or at its registers.
 fn stand(t: &Thread) {
-    let stands = if t.pending_call.kind == pending_kind::PART { standing::IN_PART } else { standing::AT_REST };
+    let waits = pending_kind::is_anothers(t.pending_call.kind);
+    let stands = if waits { standing::IN_PART } else { standing::AT_REST };
     t.standing.store(stands, Release);
 }
 
@@ -150,7 +151,7 @@ unsafe extern "C" fn begin(t: &mut Thread) -> ! {
     give_thread(e, t);
     syscall!(nr::PRCTL, PR_SET_NAME, t.comm.as_ptr());
     let part = t.pending_call;
-    if !matches!(part.kind, pending_kind::NONE | pending_kind::PART) && t.goes_first {
+    if t.goes_first {
         t.goes_first = false;
         while TURN.load(Acquire) != t.place {
             futex_wait(&TURN, 0, None);
@@ -164,7 +165,7 @@ unsafe extern "C" fn begin(t: &mut Thread) -> ! {
     } else {
         world::lock(t);
         e.queue.send_again_to(t);
-        if part.kind == pending_kind::PART {
+        if pending_kind::is_anothers(part.kind) {
             finish(e, t, &part, &mut Operation::new(0), false);
         }
     }
@@ -174,7 +175,14 @@ unsafe extern "C" fn begin(t: &mut Thread) -> ! {
 
 /// Finishes the thread's call: until then the thread stands before it.
 pub fn finish(e: &mut Engine, t: &mut Thread, call: &PendingCall, operation: &mut Operation, cold: bool) {
-    let stands = if call.kind == pending_kind::NONE { standing::AT_REST } else { standing::IN_CALL };
+    let stands = match call.kind {
+        pending_kind::NONE => standing::AT_REST,
+        pending_kind::REDO | pending_kind::WAITING => {
+            t.pending_call = PendingCall { kind: pending_kind::WAITING, ..*call };
+            standing::IN_PART
+        }
+        _ => standing::IN_CALL,
+    };
     t.standing.store(stands, Release);
     t.is_fresh = true;
     pending::finish(e, t, call, operation, cold);
