@@ -102,9 +102,6 @@ fn commit_stopped(e: &mut Engine, t: &mut Thread, pending: PendingCall) -> u64 {
         e.fds.dirty = false;
     }
     t.fs_base = thread::fs_base();
-    if t.place == 0 {
-        t.comm = e.kernel.comm;
-    }
     save_context(store, t, context_of(t, t.regs, pending));
     if world::has_several() {
         threads::save(e, t);

@@ -101,6 +101,7 @@ unsafe extern "C" fn start() -> ! {
     t.tid = syscall!(nr::GETTID) as u32;
     syscall!(nr::RT_SIGPROCMASK, 0, 0, &raw mut t.mask, 8);
     signals::block_all();
+    t.read_comm();
     read_kernel_state(e);
     match protect(e) {
         Ok(()) => control().state.store(state::PROTECTED, Release),
@@ -121,13 +122,6 @@ unsafe fn read_kernel_state(e: &mut Engine) {
     e.kernel.pgid = syscall!(nr::GETPGID, 0) as u32;
     e.kernel.sid = syscall!(nr::GETSID, 0) as u32;
     crate::calls::directory::read_mask(e);
-    read_comm(e);
-}
-
-/// The thread's name, which an anchor's clone would not have.
-pub fn read_comm(e: &mut Engine) {
-    // SAFETY: PR_GET_NAME writes 16 bytes.
-    unsafe { syscall!(nr::PRCTL, 16, e.kernel.comm.as_mut_ptr()) };
     e.kernel_dirty = true;
 }
 

@@ -11,6 +11,7 @@
 //! instruction the handler moves the program back to the look (`fast_check`) or to `call_abort`; in the
 //! exit window the program's whole state lies in the control block and the handler takes it from there.
 
+use crate::sys::load_call;
 use crate::thread::Thread;
 use core::arch::global_asm;
 use core::mem::offset_of;
@@ -178,13 +179,7 @@ global_asm!(
     "jmp exit_window",
     // extern "C" fn call_interruptible(args: *const [u64; 7]) -> i64
     "call_interruptible:",
-    "mov 0(%rdi), %rax",
-    "mov 16(%rdi), %rsi",
-    "mov 24(%rdi), %rdx",
-    "mov 32(%rdi), %r10",
-    "mov 40(%rdi), %r8",
-    "mov 48(%rdi), %r9",
-    "mov 8(%rdi), %rdi",
+    load_call!(),
     "call_check:",
     "cmpl $0, %gs:{pending}",
     "jne call_abort",

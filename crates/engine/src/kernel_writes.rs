@@ -10,21 +10,13 @@ use crate::state::engine;
 use crate::sys::{err, nr};
 use crate::tracker::{areas, opened, watch_opening, Track};
 use crate::user;
-use outlast_calls::{look, written, Class, Memory, Told};
+use outlast_calls::{look, written, Class, Told};
 use outlast_image::layout::{ENGINE_BASE, ENGINE_END, USER_END};
 use outlast_image::mutant::Mutant;
 
 /// Bytes that are opened behind an address of which nothing is known, and words there that may be addresses, too.
 const GUESS: u64 = 16 << 10;
 const WORDS: u64 = 16;
-
-struct Guarded;
-
-impl Memory for Guarded {
-    fn read(&self, at: u64, into: &mut [u8]) -> bool {
-        user::read_bytes(at, into)
-    }
-}
 
 /// Issues a call of the program.
 #[inline(always)]
@@ -64,7 +56,7 @@ pub fn allow(call: &Call) -> Told {
     if row.outs().is_empty() {
         return Told::All;
     }
-    let told = written(row, &call.args, &Guarded, open);
+    let told = written(row, &call.args, &user::Program, open);
     if told == Told::Partly {
         guess(call, |_| GUESS);
     }

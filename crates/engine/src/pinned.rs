@@ -9,7 +9,7 @@ use crate::sys::nr;
 use crate::thread::{self, Thread};
 use crate::user;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
-use outlast_calls::{written, Memory, Told};
+use outlast_calls::{written, Told};
 
 const RANGES: usize = 16;
 /// Sets O_DIRECT, among others.
@@ -41,15 +41,6 @@ static ANYWHERE: AtomicBool = AtomicBool::new(false);
 /// Threads in a call that was noted.
 static IN_CALL: AtomicUsize = AtomicUsize::new(0);
 
-/// The program's memory, where the arguments of a call lie.
-struct Program;
-
-impl Memory for Program {
-    fn read(&self, at: u64, into: &mut [u8]) -> bool {
-        user::read_bytes(at, into)
-    }
-}
-
 /// The call is about to be issued as it is.
 #[inline]
 pub fn note(call: &Call) {
@@ -79,8 +70,9 @@ fn copies(fd: i32) -> bool {
 
 #[cold]
 fn add_written(call: &Call) {
-    let told = outlast_calls::row(call.nr)
-        .map_or(Told::Partly, |row| written(row, &call.args, &Program, |at, len| add(at, at.saturating_add(len))));
+    let told = outlast_calls::row(call.nr).map_or(Told::Partly, |row| {
+        written(row, &call.args, &user::Program, |at, len| add(at, at.saturating_add(len)))
+    });
     if told == Told::Partly {
         add_everything();
     }

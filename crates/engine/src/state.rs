@@ -126,7 +126,6 @@ pub static mut ENGINE: Engine = Engine {
         vdso: [0; 3],
         mm: [0; 10],
         itimer: [0; 2],
-        comm: [0; 16],
         umask: 0,
         window_fd: -1,
         window: [0; 4],

@@ -39,6 +39,20 @@ macro_rules! syscall {
 }
 pub(crate) use syscall;
 
+/// Assembler: loads number and arguments of a call from the seven words at `rdi`.
+macro_rules! load_call {
+    () => {
+        "mov 0(%rdi), %rax
+        mov 16(%rdi), %rsi
+        mov 24(%rdi), %rdx
+        mov 32(%rdi), %r10
+        mov 40(%rdi), %r8
+        mov 48(%rdi), %r9
+        mov 8(%rdi), %rdi"
+    };
+}
+pub(crate) use load_call;
+
 /// Numbers of the calls that the engine names.
 pub mod nr {
     #![allow(dead_code)]

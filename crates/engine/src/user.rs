@@ -1,6 +1,7 @@
 //! Access to the program's memory: a bad pointer of the program is its own EFAULT, never a crash of the engine.
 
 use core::arch::global_asm;
+use outlast_calls::Memory;
 
 global_asm!(
     ".section .text.user,\"ax\"",
@@ -54,4 +55,13 @@ pub fn write_bytes(addr: u64, bytes: &[u8]) -> bool {
 pub fn read_bytes(addr: u64, bytes: &mut [u8]) -> bool {
     // SAFETY: as `read`.
     unsafe { copy_guarded(bytes.as_mut_ptr(), addr as *const u8, bytes.len() as u64) == 0 }
+}
+
+/// The program's memory, where the arguments of a call lie.
+pub struct Program;
+
+impl Memory for Program {
+    fn read(&self, at: u64, into: &mut [u8]) -> bool {
+        read_bytes(at, into)
+    }
 }

@@ -10,20 +10,12 @@ use crate::tracker::Track;
 use crate::user;
 use crate::world;
 use core::sync::atomic::Ordering::Relaxed;
-use outlast_calls::{look, written, Memory, Told};
+use outlast_calls::{look, written, Told};
 use outlast_image::event::phase as at;
 
 /// Futex operations that write to the program's memory: those with priority inheritance.
 const FUTEX_CMD: u64 = 0x7f;
 const FUTEX_PI: [u64; 5] = [6, 7, 8, 11, 13];
-
-struct Program;
-
-impl Memory for Program {
-    fn read(&self, at: u64, into: &mut [u8]) -> bool {
-        user::read_bytes(at, into)
-    }
-}
 
 /// Issues the call. EINTR if a signal, a request or a knock came before or during it.
 pub fn issue(t: &mut Thread, call: &Call) -> i64 {
@@ -62,7 +54,7 @@ fn count_as_written(call: &Call) {
     // SAFETY: this thread has the lock.
     let tracker = unsafe { &mut engine().tracker };
     let told = look(call.nr, &call.args).map_or(Told::Partly, |row| {
-        written(row, &call.args, &Program, |at, len| {
+        written(row, &call.args, &user::Program, |at, len| {
             tracker.disarm(at & !4095, at.saturating_add(len).saturating_add(4095) & !4095)
         })
     });

@@ -106,6 +106,6 @@ pub struct ThreadContext {
     /// Bytes of vector state that count.
     pub xsave_len: u32,
     pub pending: PendingCall,
-    /// The thread's name.
+    /// The thread's name, as `prctl(PR_GET_NAME)` tells.
     pub comm: [u8; 16],
 }

@@ -37,8 +37,6 @@ pub struct KernelState {
     pub mm: [u64; 10],
     /// `ITIMER_REAL`: interval and the time it fires next (CLOCK_MONOTONIC), nanoseconds; zero if not set.
     pub itimer: [u64; 2],
-    /// Name of the thread, as `prctl(PR_GET_NAME)` tells.
-    pub comm: [u8; 16],
     /// What `umask` returns.
     pub umask: u32,
     /// The size of the terminal's window as the program was told last, `struct winsize`, and the descriptor by which it

@@ -9,6 +9,7 @@ use crate::dispatch::{native, Call, Outcome};
 use crate::native;
 use crate::own_descriptors;
 use crate::state::Engine;
+use crate::sys::load_call;
 use crate::sys::{err, nr};
 use crate::thread::Thread;
 use crate::tracker::Track;
@@ -30,13 +31,7 @@ global_asm!(
     "push %r13",
     "push %r14",
     "push %r15",
-    "mov 0(%rdi), %rax",
-    "mov 16(%rdi), %rsi",
-    "mov 24(%rdi), %rdx",
-    "mov 32(%rdi), %r10",
-    "mov 40(%rdi), %r8",
-    "mov 48(%rdi), %r9",
-    "mov 8(%rdi), %rdi",
+    load_call!(),
     "syscall",
     "test %rax, %rax",
     "jz 1f",

@@ -9,6 +9,7 @@ use crate::native;
 use crate::ring::Ring;
 use crate::signals::{self, bit, SIGKILL, SIGSTOP};
 use crate::state::{Engine, OwnFd};
+use crate::sys::load_call;
 use crate::sys::{err, nr, syscall};
 use crate::thread::{self, standing, Thread};
 use crate::user;
@@ -45,13 +46,7 @@ global_asm!(
     "push %r13",
     "mov %rsi, %r12",
     "mov %rdx, %r13",
-    "mov 0(%rdi), %rax",
-    "mov 16(%rdi), %rsi",
-    "mov 24(%rdi), %rdx",
-    "mov 32(%rdi), %r10",
-    "mov 40(%rdi), %r8",
-    "mov 48(%rdi), %r9",
-    "mov 8(%rdi), %rdi",
+    load_call!(),
     "syscall",
     "test %rax, %rax",
     "jz 1f",
@@ -89,9 +84,6 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call, flags: u64, stack: u64
     child.mask = t.mask;
     child.altstack = [0, frame::SS_DISABLE, 0];
     (child.gs_base, child.comm) = (t.gs_base, t.comm);
-    if t.place == 0 {
-        child.comm = e.kernel.comm;
-    }
     child.tid_address = if flags & CLONE_CHILD_CLEARTID != 0 { tid_address } else { 0 };
     child.fs_base = if flags & CLONE_SETTLS != 0 { tls } else { thread::fs_base() };
     (child.robust_list, child.rseq) = ([0; 2], [0; 3]);

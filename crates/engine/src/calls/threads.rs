@@ -51,11 +51,7 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> Outcome {
         nr::PRCTL if a[0] == PR_SET_SYSCALL_USER_DISPATCH => err::EINVAL,
         nr::PRCTL if a[0] == PR_SET_NAME => {
             let r = native(call);
-            if t.place == 0 {
-                crate::entry::read_comm(e);
-            } else {
-                t.read_comm();
-            }
+            t.read_comm();
             r
         }
         _ => native(call),

@@ -135,7 +135,6 @@ unsafe fn run(rung: Rung) -> ! {
     }
     if rung != Rung::InPlace {
         groups::restore(e);
-        syscall!(nr::PRCTL, PR_SET_NAME, e.kernel.comm.as_ptr());
     }
     if err::is(native::dispatch_on()) {
         fail!(0);
@@ -299,6 +298,8 @@ unsafe fn fill_thread(t: &mut Thread, c: &ThreadContext) {
 /// Gives the kernel what it has to know of the running thread.
 unsafe fn give_thread(e: &mut Engine, t: &Thread) {
     thread::set_fs_base(t.fs_base);
+    // An anchor's clone has the anchor's name.
+    syscall!(nr::PRCTL, PR_SET_NAME, t.comm.as_ptr());
     if t.tid_address != 0 {
         syscall!(nr::SET_TID_ADDRESS, t.tid_address);
     }

@@ -6,7 +6,7 @@ use crate::control::fail;
 use crate::mutant::without;
 use crate::operation::Operation;
 use crate::state::{engine, object, Engine, ONE_THREAD};
-use crate::sys::{err, futex_wait, futex_wake, nr, syscall};
+use crate::sys::{err, futex_wait, futex_wake};
 use crate::thread::{self, standing, Thread};
 use crate::threads::is_in;
 use crate::world::{self, WORDS};
@@ -14,8 +14,6 @@ use core::sync::atomic::{AtomicU32, Ordering::*};
 use outlast_image::context::{pending_kind, PendingCall, ThreadContext};
 use outlast_image::layout::THREADS;
 use outlast_image::mutant::Mutant;
-
-const PR_SET_NAME: u64 = 15;
 
 /// What the thread that made the commit has yet to do, if it is not the first.
 static mut REST: Option<(PendingCall, Operation, bool)> = None;
@@ -149,7 +147,6 @@ unsafe extern "C" fn begin(t: &mut Thread) -> ! {
     let e = engine();
     thread_birth::set_up(t);
     give_thread(e, t);
-    syscall!(nr::PRCTL, PR_SET_NAME, t.comm.as_ptr());
     let part = t.pending_call;
     if t.goes_first {
         t.goes_first = false;
