@@ -81,7 +81,10 @@ fn main() {
     let engine = Mutant::ALL.iter().map(|(_, name)| (*name, hunt(name, run.clone())));
     let engine = engine.map(|(name, hunt)| Trial::test(format!("engine::{name}"), hunt));
     let store = STORE.iter().map(|(name, hunter)| Trial::test(format!("store::{name}"), hunt_in_store(name, hunter)));
-    libtest_mimic::run(&arguments, engine.chain(store).collect()).exit();
+    let conclusion = libtest_mimic::run(&arguments, engine.chain(store).collect());
+    // Ending the process runs no destructor, and the last holder removes what was copied.
+    drop(run);
+    conclusion.exit();
 }
 
 /// A hook that is not understood would end every program, which looks as if it had been noticed.

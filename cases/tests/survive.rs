@@ -58,7 +58,10 @@ fn main() {
         let whole = arguments.filter.is_none() && arguments.skip.is_empty();
         move || judge_sum(sum, profile, whole)
     }));
-    libtest_mimic::run(&arguments, trials).exit();
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    // Ending the process runs no destructor, and the last holder removes what was copied.
+    drop(run);
+    conclusion.exit();
 }
 
 fn trial(test: Test, profile: Profile, run: Arc<Run>, sum: Sum) -> Trial {
