@@ -36,11 +36,14 @@ const SELF_HARMING: &[&str] =
 
 /// Cases for the attacks beside SIGKILL, each busy, so that it commits between two blows.
 const OTHERWISE: &[(Attack, &[&str])] = &[
-    (Attack::Checked, &["pipe_counter", "heap", "mapper", "files", "python_script", "written_pages", "threads"]),
+    (
+        Attack::Checked,
+        &["pipe_counter", "heap", "mapper", "files", "python_script", "written_pages", "signals", "threads"],
+    ),
     (Attack::Aimed, &["pipe_counter", "pipe_echo", "socket_echo", "heap", "signals", "threads"]),
     (Attack::Fatal, &["pipe_counter", "pipe_echo", "heap", "files", "vectors", "tcp_poll", "python_script", "threads"]),
-    (Attack::Anchor, &["pipe_counter", "socket_echo", "heap", "descriptors", "tcp_epoll", "threads"]),
-    (Attack::Together, &["pipe_counter", "heap", "files", "python_script", "threads"]),
+    (Attack::Anchor, &["pipe_counter", "socket_echo", "heap", "descriptors", "signals", "tcp_epoll", "threads"]),
+    (Attack::Together, &["pipe_counter", "heap", "files", "signals", "python_script", "threads"]),
     (Attack::Supervisor, &["pipe_counter", "pipe_echo", "heap", "files", "threads"]),
     (Attack::Everything, &["file_counter", "cat_files"]),
     (Attack::Debugged, &["pipe_counter", "pipe_echo", "heap", "tcp_poll", "threads"]),

@@ -25,7 +25,7 @@ mod witness;
 
 pub use class::Class;
 pub use command::{commands, look};
-pub use interrupted::Interrupted;
+pub use interrupted::{interrupted, Interrupted};
 pub use out::{Amount, Len, Out};
 pub use reach::{written, Memory, Told};
 pub use ring::RingOp;

@@ -10,8 +10,8 @@ use crate::sys::{err, nr};
 use crate::thread::{self, standing, Thread};
 use crate::world;
 use core::sync::atomic::{AtomicU8, Ordering::*};
-use outlast_calls::{Class, Interrupted};
-use outlast_image::context::{pending_kind, PendingCall};
+use outlast_calls::{interrupted, Class, Interrupted};
+use outlast_image::context::{pending_kind, PendingCall, Registers};
 use outlast_image::degradation::Degradation;
 use outlast_image::event::phase as at;
 
@@ -75,8 +75,12 @@ pub struct Call {
 impl Call {
     /// The call with which the thread came to the gate.
     fn at(t: &Thread) -> Call {
-        let r = &t.regs;
-        Call { nr: t.call, args: [r.rdi, r.rsi, r.rdx, r.r10, r.r8, r.r9] }
+        Call::made(t.call, &t.regs)
+    }
+
+    /// The call that is made with these registers.
+    pub fn made(nr: u64, r: &Registers) -> Call {
+        Call { nr, args: [r.rdi, r.rsi, r.rdx, r.r10, r.r8, r.r9] }
     }
 
     /// The call as the commit will remember it.
@@ -86,6 +90,11 @@ impl Call {
 
     pub fn fd(&self) -> i32 {
         self.args[0] as i32
+    }
+
+    /// May it wait? If not, a signal that came before it is none of its business.
+    pub fn waits(&self) -> bool {
+        interrupted(self.nr, &self.args) != Interrupted::Never
     }
 }
 
@@ -143,7 +152,7 @@ fn call_made(t: &mut Thread) {
 fn waits_by_itself(call: &Call) -> bool {
     const FUTEX_PRIVATE_FLAG: u64 = 128;
     match call.nr {
-        nr::FUTEX => call.args[1] & FUTEX_PRIVATE_FLAG != 0,
+        nr::FUTEX => call.args[1] & FUTEX_PRIVATE_FLAG != 0 && !crate::waiting::may_write(call),
         nr::POLL | nr::PPOLL | nr::SELECT | nr::PSELECT6 | nr::NANOSLEEP | nr::CLOCK_NANOSLEEP => true,
         nr::EPOLL_WAIT | nr::EPOLL_PWAIT | nr::EPOLL_PWAIT2 => true,
         _ => false,
@@ -172,12 +181,6 @@ unsafe fn dispatch_alone(t: &mut Thread) {
 
 fn class_of(nr: u64) -> Class {
     outlast_calls::row(nr).map_or(Class::Unknown, |r| r.class)
-}
-
-/// May the call go on after a handler installed with SA_RESTART?
-pub fn restarts(nr: u64) -> bool {
-    outlast_calls::row(nr)
-        .is_some_and(|r| matches!(r.interrupted, Interrupted::Restart | Interrupted::RestartUnlessTimeout))
 }
 
 /// Is an argument a descriptor of the engine's, which is not open as far as the program is concerned?
@@ -257,14 +260,17 @@ extern "C" {
 /// Issues a call that may wait: EINTR if a signal or a request came before or during it.
 pub fn wait_for(call: &Call) -> i64 {
     let a = &call.args;
-    // SAFETY: as `native`.
-    unsafe { call_interruptible(&[call.nr, a[0], a[1], a[2], a[3], a[4], a[5]]) }
+    // SAFETY: as `native`; the calling thread is at the gate.
+    unsafe {
+        thread::current().unbegun = 0;
+        call_interruptible(&[call.nr, a[0], a[1], a[2], a[3], a[4], a[5]])
+    }
 }
 
 /// Issues a call, once. If it may wait: EINTR if a signal or a request came before or during it. One that never waits
 /// must not answer so.
 pub fn issue(call: &Call) -> i64 {
-    if outlast_calls::row(call.nr).is_some_and(|r| !r.waits) {
+    if !call.waits() {
         return native(call);
     }
     // SAFETY: the calling thread is at the gate.
@@ -275,8 +281,7 @@ pub fn issue(call: &Call) -> i64 {
 /// Issues a call: if it may wait, a signal or a request that arrives before or during it ends it with EINTR.
 pub fn interruptible(t: &mut Thread, call: &Call) -> i64 {
     // A call that never waits is over before anybody else may commit.
-    let waits = outlast_calls::row(call.nr).is_none_or(|row| row.waits);
-    let r = if world::has_several() && waits {
+    let r = if world::has_several() && call.waits() {
         crate::waiting::issue(t, call)
     } else {
         phase(at::BLOCKED);
@@ -284,6 +289,8 @@ pub fn interruptible(t: &mut Thread, call: &Call) -> i64 {
         phase(at::GATE);
         r
     };
+    // Whether it waited or was about to is the same.
+    t.unbegun = 0;
     if r == err::EINTR {
         // A request is served on the way out, where a commit finds the program before this call.
         t.interrupted = 1;

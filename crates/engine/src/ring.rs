@@ -260,6 +260,12 @@ impl Ring {
     /// Returns the operation's result, or `EINTR` if a signal ended the wait: the entry is then cancelled first.
     #[inline]
     pub fn run(&mut self, entry: &Entry) -> i64 {
+        self.run_while(entry, || true)
+    }
+
+    /// As `run`, but a signal ends the wait only if the operation `may_wait` without bound.
+    #[inline]
+    pub fn run_while(&mut self, entry: &Entry, may_wait: impl Fn() -> bool) -> i64 {
         let l = &self.layout;
         // SAFETY: the words lie in the ring's memory; this thread is the only submitter.
         unsafe {
@@ -276,7 +282,7 @@ impl Ring {
                 if err::is(r) && r != err::EINTR {
                     return r;
                 }
-                if crate::thread::current().pending.load(Acquire) != 0 {
+                if crate::thread::current().pending.load(Acquire) != 0 && may_wait() {
                     return self.cancel(entry.user_data);
                 }
                 r = self.enter(0, 1, ENTER_GETEVENTS);

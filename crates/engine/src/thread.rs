@@ -66,6 +66,8 @@ pub struct Thread {
     pub tid: u32,
     /// 1: the present call came back with EINTR because of `siginfo`.
     pub interrupted: u32,
+    /// 1: a signal came before the operation of the present call, of which nothing was done.
+    pub unbegun: u32,
     /// Not 0: the gate leaves with flags and all of the vector state from here. Else the flags are of no concern, and of the
     /// vector state only what the engine itself uses has changed since the program came in.
     pub whole: u32,

@@ -13,9 +13,9 @@ use core::sync::atomic::Ordering::Relaxed;
 use outlast_calls::{look, written, Told};
 use outlast_image::event::phase as at;
 
-/// Futex operations that write to the program's memory: those with priority inheritance.
+/// Futex operations that write to the program's memory: WAKE_OP, and those with priority inheritance.
 const FUTEX_CMD: u64 = 0x7f;
-const FUTEX_PI: [u64; 5] = [6, 7, 8, 11, 13];
+const FUTEX_WRITING: [u64; 7] = [5, 6, 7, 8, 11, 12, 13];
 
 /// Issues the call. EINTR if a signal, a request or a knock came before or during it.
 pub fn issue(t: &mut Thread, call: &Call) -> i64 {
@@ -42,9 +42,10 @@ pub fn issue(t: &mut Thread, call: &Call) -> i64 {
     r
 }
 
-fn may_write(call: &Call) -> bool {
+/// May the kernel write to the program's memory?
+pub fn may_write(call: &Call) -> bool {
     match call.nr {
-        nr::FUTEX => FUTEX_PI.contains(&(call.args[1] & FUTEX_CMD)),
+        nr::FUTEX => FUTEX_WRITING.contains(&(call.args[1] & FUTEX_CMD)),
         _ => look(call.nr, &call.args).is_none_or(|row| !row.outs().is_empty()),
     }
 }

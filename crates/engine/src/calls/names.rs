@@ -2,6 +2,7 @@
 
 use crate::commit::commit;
 use crate::dispatch::{interruptible, redo, Call};
+use crate::interrupted;
 use crate::noted;
 use crate::operation::Operation;
 use crate::ring::{op, Entry};
@@ -36,9 +37,12 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
 
 /// Does what the commit stands before, unless a dead predecessor did.
 pub fn finish(e: &mut Engine, t: &mut Thread, call: &Call, operation: &mut Operation) -> i64 {
-    let Some(entry) = entry(call) else { return err::ENOSYS };
+    let Some(mut entry) = entry(call) else { return err::ENOSYS };
     loop {
-        let r = operation.run(e, entry);
+        let r = operation.perform(e, |e, id| {
+            entry.user_data = id;
+            e.ring.run_while(&entry, || interrupted::may_wait(call))
+        });
         match (r, call.nr) {
             (err::EINTR | err::ECANCELED, _) => {
                 if t.pending.load(Acquire) != 0 {

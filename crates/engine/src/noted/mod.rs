@@ -43,7 +43,7 @@ pub mod records;
 mod socket;
 mod terminal;
 pub mod transfer;
-mod witness;
+pub mod witness;
 
 use crate::dispatch::{issue, Call};
 use crate::ring::{op, Entry};

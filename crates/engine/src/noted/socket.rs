@@ -94,11 +94,16 @@ fn has_failed(fd: i32) -> bool {
     unsafe { syscall!(nr::POLL, &raw mut p, 1, 0) > 0 && p >> 48 & POLLERR != 0 }
 }
 
-fn is_stream(fd: i32) -> bool {
+/// Its SO_TYPE, if it is a socket.
+pub fn kind(fd: i32) -> Option<u32> {
     let (mut kind, mut len) = (0u32, 4u32);
     // SAFETY: getsockopt writes four bytes.
     let r = unsafe { syscall!(nr::GETSOCKOPT, fd, SOL_SOCKET, SO_TYPE, &raw mut kind, &raw mut len) };
-    r == 0 && kind == SOCK_STREAM
+    (r == 0).then_some(kind)
+}
+
+fn is_stream(fd: i32) -> bool {
+    kind(fd) == Some(SOCK_STREAM)
 }
 
 /// Bytes that came before the error: a look tells how many a call will take, and the call is made for just as many.

@@ -2,6 +2,7 @@
 //! death a second look tells whether it happened. Where the state was there before, the call fails without effect.
 
 use super::note::{note, WORDS};
+use super::socket;
 use crate::dispatch::Call;
 use crate::sys::{err, nr, syscall};
 use crate::user;
@@ -68,6 +69,14 @@ pub fn happened(call: &Call, witness: Witness) -> bool {
         Witness::AttributeRemoved { .. } | Witness::Connected | Witness::Bound => now[0] != before[0],
         Witness::None | Witness::Leader => false,
     }
+}
+
+/// Has the socket a peer for good? A datagram socket may be given another at any time.
+pub fn is_connected(fd: i32) -> bool {
+    const SOCK_STREAM: u32 = 1;
+    const SOCK_SEQPACKET: u32 = 5;
+    socket::kind(fd).is_some_and(|kind| kind == SOCK_STREAM || kind == SOCK_SEQPACKET)
+        && address(nr::GETPEERNAME, fd).is_some()
 }
 
 fn look(call: &Call, witness: Witness) -> Look {

@@ -95,6 +95,10 @@ fn again(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     if call.nr == nr::CLOSE_RANGE {
         return calls::descriptors::close_range_now(e, call);
     }
+    if call.nr == nr::CONNECT && noted::witness::is_connected(call.fd()) {
+        // The predecessor's came about. Issued again it would wait for room at the listener, which may never come.
+        return 0;
+    }
     let r = interruptible(t, call);
     match call.nr {
         nr::CLOSE => {
@@ -103,8 +107,6 @@ fn again(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
             return if r == err::EBADF { 0 } else { r };
         }
         nr::DUP2 | nr::DUP3 => e.fds.opened(r),
-        // The predecessor's came about.
-        nr::CONNECT if r == err::EISCONN => return 0,
         calls::epoll::EPOLL_CTL => return calls::epoll::repeated(call, r),
         _ => {}
     }

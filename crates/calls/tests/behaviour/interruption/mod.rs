@@ -7,7 +7,7 @@ use crate::alarm::start;
 use crate::arena::Arena;
 use crate::child::in_child;
 use crate::raw::call;
-use outlast_calls::{row, Interrupted, TABLE};
+use outlast_calls::{interrupted, row, Interrupted, TABLE};
 use std::collections::BTreeSet;
 
 const EINTR: i64 = -4;
@@ -31,9 +31,9 @@ fn interrupt(name: &str, case: Case, setup: impl Fn(&mut Arena) -> Vec<u64>) {
     let (nr, args) = call(name, &given);
     let row = row(nr).expect("the row");
     assert!(row.waits, "{name} waits");
-    let restarts = match row.interrupted {
+    let restarts = match interrupted(nr, &args) {
         Interrupted::Never => panic!("{name} is never interrupted"),
-        Interrupted::Restart => true,
+        Interrupted::Restart | Interrupted::Always => true,
         Interrupted::RestartUnlessTimeout | Interrupted::Special => case == Case::Plain,
         Interrupted::Eintr => false,
     };
