@@ -22,7 +22,7 @@ pub const WORDS: usize = THREADS / 64;
 static SEVERAL: AtomicU32 = AtomicU32::new(0);
 /// 0: free, 1: held, 2: held, and somebody may sleep.
 static LOCK: AtomicU32 = AtomicU32::new(0);
-/// Not 0: no thread may go back to the program.
+/// 1: no thread may go back to the program, 2: and somebody may sleep.
 static STOPPED: AtomicU32 = AtomicU32::new(0);
 /// Places that are taken.
 static TAKEN: [AtomicU64; WORDS] = [const { AtomicU64::new(0) }; WORDS];
@@ -106,7 +106,8 @@ pub fn depart(t: &mut Thread) {
         }
         arrive(t, standing::AT_REST);
         while STOPPED.load(Acquire) != 0 {
-            sleep(&STOPPED, 1, None);
+            let _ = STOPPED.compare_exchange(1, 2, Acquire, Relaxed);
+            sleep(&STOPPED, 2, None);
         }
     }
 }
@@ -159,8 +160,7 @@ fn knock(tid: u32) {
 /// Lets the threads go on that [`stop`] stopped.
 #[inline]
 pub fn resume() {
-    if has_several() {
-        STOPPED.store(0, SeqCst);
+    if has_several() && STOPPED.swap(0, SeqCst) == 2 {
         wake(&STOPPED, i32::MAX);
     }
 }
