@@ -100,7 +100,8 @@ pub fn close_all(e: &Engine) {
 /// A descriptor that the engine needs for a moment; closed when dropped. No code of the program runs meanwhile.
 pub struct Passing {
     pub fd: i64,
-    took_spare: bool,
+    /// It is the last one that can be had.
+    pub took_spare: bool,
 }
 
 impl Passing {

@@ -14,19 +14,33 @@ const PROT_WRITE: u32 = 2;
 const PATH_MAX: usize = 4096;
 const DELETED: &[u8] = b" (deleted)";
 
+/// The file that was mapped last. Neighbours that were one mapping of it can only become one again if it is not opened
+/// once more for the second.
+#[derive(Default)]
+pub struct Last<'a>(Option<(&'a [u8], u64, Passing)>);
+
 /// Maps the file over the free region `m`; false if it cannot be had.
-pub fn map_file(m: &Mapped<'_>, flags: u64, prot: u64) -> bool {
+pub fn map_file<'a>(m: &Mapped<'a>, flags: u64, prot: u64, last: &mut Last<'a>) -> bool {
     if m.path.len() > PATH_MAX || m.path.is_empty() {
         return false;
     }
-    (m.region.flags & region_flag::DELETED == 0 && map_by_name(m, flags, prot)) || map_by_descriptor(m, flags, prot)
+    (m.region.flags & region_flag::DELETED == 0 && map_by_name(m, flags, prot, last)) || map_by_descriptor(m, flags, prot)
 }
 
-fn map_by_name(m: &Mapped<'_>, flags: u64, prot: u64) -> bool {
-    let mut path = [0u8; PATH_MAX + 1];
-    path[..m.path.len()].copy_from_slice(m.path);
+fn map_by_name<'a>(m: &Mapped<'a>, flags: u64, prot: u64, last: &mut Last<'a>) -> bool {
     let mode = if flags == MAP_SHARED && m.region.prot & PROT_WRITE != 0 { 2 } else { 0 };
-    Passing::open(path.as_ptr(), mode).is_ok_and(|file| map(file.fd, &m.region, flags, prot))
+    if !matches!(last.0, Some((path, how, _)) if path == m.path && how == mode) {
+        let mut path = [0u8; PATH_MAX + 1];
+        path[..m.path.len()].copy_from_slice(m.path);
+        last.0 = None;
+        last.0 = Passing::open(path.as_ptr(), mode).ok().map(|file| (m.path, mode, file));
+    }
+    let mapped = last.0.as_ref().is_some_and(|(_, _, file)| map(file.fd, &m.region, flags, prot));
+    if last.0.as_ref().is_some_and(|(_, _, file)| file.took_spare) {
+        // Others need it.
+        last.0 = None;
+    }
+    mapped
 }
 
 /// A descriptor of the same file, by inode and by the name that it had.

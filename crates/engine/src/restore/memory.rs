@@ -4,7 +4,7 @@
 //! read as zero, which is what a page that was never stored holds. Small ones are copied.
 
 use super::image;
-use super::mapped_file::map_file;
+use super::mapped_file::{map_file, Last};
 use crate::control::{self, degrade, fail};
 use crate::regions::{self, Mapped, Regions};
 use crate::rewrite::CodeMemory;
@@ -46,11 +46,12 @@ pub fn restore(e: &mut Engine) {
     image::move_kernel_mappings(object);
     image::set_bounds(e);
     e.lazy_count = 0;
+    let mut last = Last::default();
     for m in Regions::new(object) {
         if !plausible(&m.region) {
             control::unreadable(unreadable::DAMAGED);
         }
-        map(e, &m, stack);
+        map(e, &m, stack, &mut last);
     }
 }
 
@@ -82,7 +83,7 @@ pub fn join_regions(e: &mut Engine) -> &'static [u8] {
     &out[..n]
 }
 
-fn map(e: &mut Engine, m: &Mapped<'_>, stack: (u64, u64)) {
+fn map<'a>(e: &mut Engine, m: &Mapped<'a>, stack: (u64, u64), last: &mut Last<'a>) {
     let r = m.region;
     match r.backing {
         backing::KERNEL => return,
@@ -90,13 +91,13 @@ fn map(e: &mut Engine, m: &Mapped<'_>, stack: (u64, u64)) {
         backing::STACK => place(r, MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN, -1, 0),
         backing::SHARED_ANONYMOUS => place(r, MAP_SHARED | MAP_ANONYMOUS, -1, 0),
         backing::SHARED_FILE => {
-            if !map_file(m, MAP_SHARED, r.prot as u64) {
+            if !map_file(m, MAP_SHARED, r.prot as u64, last) {
                 degrade(Degradation::MappingLost);
             }
             return;
         }
         backing::PRIVATE_FILE => {
-            if !map_file(m, MAP_PRIVATE, first_prot(&r)) {
+            if !map_file(m, MAP_PRIVATE, first_prot(&r), last) {
                 degrade(Degradation::MappingLost);
                 place(r, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
             }

@@ -8,6 +8,7 @@ use outlast_image::region::{backing, Region};
 
 pub const PROT_READ: u32 = 1;
 pub const PROT_WRITE: u32 = 2;
+pub const PROT_EXEC: u32 = 4;
 
 /// Flags of an area.
 pub mod area_flag {

@@ -13,7 +13,7 @@ use crate::scratch;
 use crate::sys::{err, nr, syscall};
 mod search;
 
-use crate::tracker::areas::{area_flag, Area, PROT_WRITE};
+use crate::tracker::areas::{area_flag, Area, PROT_EXEC, PROT_WRITE};
 use crate::tracker::faults::{Allowed, Faults};
 use crate::tracker::pagemap_scan::{self, try_out, Walk, Wanted};
 use crate::tracker::places::{Ranges, Recent};
@@ -104,6 +104,11 @@ impl WriteProtectAsync {
             self.large.take();
             self.large.add(start, end);
         }
+        self.enlist(start, end);
+    }
+
+    /// Has the kernel keep a mark for every page of a range.
+    fn enlist(&self, start: u64, end: u64) {
         let mut arg = [start, end - start, REGISTER_MODE_WP, 0];
         // SAFETY: registering changes no content. Regions that cannot be tracked (vvar, special files) are refused with
         // EINVAL and hold nothing of the program's.
@@ -212,12 +217,16 @@ impl Track for WriteProtectAsync {
         [self.uffd, self.pagemap] = fds;
     }
 
-    fn cover(&mut self, area: &Area, _content: Content) {
+    fn cover(&mut self, area: &Area, content: Content) {
         if area.is(area_flag::SHARED) {
             self.note_shared(area.start, area.end);
         }
         if area.is_tracked() {
             self.register(area.start, area.end);
+        } else if content == Content::Saved && !area.is(area_flag::FOREIGN) && area.prot & PROT_EXEC == 0 {
+            // Restored. It may have been one mapping with its neighbour, and become one again when it can be written: the
+            // kernel joins only what was marked alike when it was first written.
+            self.enlist(area.start, area.end);
         }
     }
 
