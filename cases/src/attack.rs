@@ -19,6 +19,8 @@ pub enum Attack {
     Kill,
     /// SIGKILL at any moment, while every commit is compared with all of memory: one that has missed a page ends protection.
     Checked,
+    /// SIGKILL at any moment, while a timer asks for commits at any moment.
+    Periodic,
     /// SIGKILL in each phase in turn, rare ones too.
     Aimed,
     /// Fatal signals that a bug would cause, sent from outside.
@@ -50,6 +52,7 @@ impl Attack {
         match self {
             Attack::Kill => "kill",
             Attack::Checked => "checked",
+            Attack::Periodic => "periodic",
             Attack::Aimed => "aimed",
             Attack::Fatal => "fatal",
             Attack::Anchor => "anchor",
@@ -68,6 +71,7 @@ impl Attack {
     pub fn options(self) -> &'static [&'static str] {
         match self {
             Attack::Checked => &["--check-commits"],
+            Attack::Periodic => &["--every", "1ms"],
             _ => &[],
         }
     }
@@ -107,7 +111,7 @@ impl Attack {
             blows,
         };
         match self {
-            Attack::Kill | Attack::Checked | Attack::Window => plan,
+            Attack::Kill | Attack::Checked | Attack::Periodic | Attack::Window => plan,
             Attack::Aimed => Plan { aim: Some(aimed_at(round)), blows: 6, ..plan },
             Attack::Fatal => Plan { signals: FATAL.to_vec(), ..plan },
             Attack::Anchor => Plan { targets: vec![Target::Anchor, Target::Program], pace: CALM, ..plan },

@@ -40,6 +40,7 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
         Attack::Checked,
         &["pipe_counter", "heap", "mapper", "files", "python_script", "written_pages", "signals", "threads"],
     ),
+    (Attack::Periodic, &["pipe_echo", "heap", "mapper", "files", "python_script", "signals", "unwaiting", "threads"]),
     (Attack::Aimed, &["pipe_counter", "pipe_echo", "socket_echo", "heap", "signals", "threads"]),
     (Attack::Fatal, &["pipe_counter", "pipe_echo", "heap", "files", "vectors", "tcp_poll", "python_script", "threads"]),
     (Attack::Anchor, &["pipe_counter", "socket_echo", "heap", "descriptors", "signals", "tcp_epoll", "threads"]),

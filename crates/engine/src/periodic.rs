@@ -3,11 +3,13 @@
 //! The clock is the thread's CPU time: a program that waits has nothing new to commit, and its waits must not be cut
 //! short by the engine's timer.
 
+use crate::commit::commit_at_gate;
 use crate::signals::SIGENGINE;
 use crate::state::Engine;
-use crate::sys::{nr, syscall};
+use crate::sys::{now_ns, nr, syscall};
 use crate::thread::Thread;
 use crate::user;
+use outlast_image::inject::option;
 
 const CLOCK_PROCESS_CPUTIME_ID: u64 = 2;
 const CLOCK_THREAD_CPUTIME_ID: u64 = 3;
@@ -16,6 +18,9 @@ const SIGEV_THREAD_ID: i32 = 4;
 const TIMER_CREATE: u64 = 222;
 const TIMER_SETTIME: u64 = 223;
 const TIMER_DELETE: u64 = 226;
+
+/// With [`option::SPARING`], this many times what a commit took passes before the next.
+const SHARE: u64 = 100;
 
 /// `struct sigevent`, 64 bytes.
 #[repr(C)]
@@ -34,7 +39,7 @@ pub fn start(e: &mut Engine) {
         return;
     }
     if let Some(id) = knock_after(CLOCK_THREAD_CPUTIME_ID, n, n) {
-        e.timer = id + 1;
+        (e.timer, e.interval) = (id + 1, n);
     }
 }
 
@@ -49,6 +54,7 @@ pub fn start_for_all(e: &mut Engine) {
         unsafe { syscall!(TIMER_DELETE, e.timer - 1) };
     }
     e.timer = knock(CLOCK_PROCESS_CPUTIME_ID, SIGEV_SIGNAL, n, n).map_or(0, |id| id + 1);
+    e.interval = n;
 }
 
 /// Has the kernel knock at this thread in `first_ns`, and every `then_ns` from then on if that is not 0. The timer's id.
@@ -65,16 +71,32 @@ fn knock(clock: u64, notify: i32, first_ns: u64, then_ns: u64) -> Option<i32> {
         if syscall!(TIMER_CREATE, clock, &raw const event, &raw mut id) != 0 {
             return None;
         }
-        let [first, then] = [first_ns, then_ns].map(|ns| [ns / 1_000_000_000, ns % 1_000_000_000]);
-        let spec = [then[0], then[1], first[0], first[1]];
-        syscall!(TIMER_SETTIME, id, 0, spec.as_ptr(), 0);
+        set(id, first_ns, then_ns);
         Some(id)
     }
 }
 
-/// Is a commit due now, when the engine was knocked at?
-pub fn is_due(e: &Engine) -> bool {
-    e.args.interval_ns != 0
+fn set(id: i32, first_ns: u64, then_ns: u64) {
+    let [first, then] = [first_ns, then_ns].map(|ns| [ns / 1_000_000_000, ns % 1_000_000_000]);
+    let spec = [then[0], then[1], first[0], first[1]];
+    // SAFETY: the timer is the engine's own.
+    unsafe { syscall!(TIMER_SETTIME, id, 0, spec.as_ptr(), 0) };
+}
+
+/// Commits if that is wanted at intervals. Called when the engine was knocked at.
+pub fn tick(e: &mut Engine) {
+    if e.args.interval_ns == 0 {
+        return;
+    }
+    let began = now_ns();
+    commit_at_gate(e);
+    if e.args.options & option::SPARING != 0 && e.timer > 0 {
+        let interval = (SHARE * (now_ns() - began)).max(e.args.interval_ns);
+        if interval.abs_diff(e.interval) > e.interval / 4 {
+            e.interval = interval;
+            set(e.timer - 1, interval, interval);
+        }
+    }
 }
 
 /// Is `rip` inside a restartable sequence? A commit there would not be restarted when it is resumed.

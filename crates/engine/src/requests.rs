@@ -13,9 +13,7 @@ pub fn serve() {
     crate::held::release(unsafe { crate::thread::current() });
     // SAFETY: not within another use of the engine.
     let e = unsafe { engine() };
-    if crate::periodic::is_due(e) {
-        crate::commit::commit_at_gate(e);
-    }
+    crate::periodic::tick(e);
     let wanted = c.request.swap(0, AcqRel);
     if wanted == 0 {
         return;

@@ -93,6 +93,8 @@ pub struct Engine {
     pub threads: [u64; crate::world::WORDS],
     /// The periodic timer, as its id plus one; 0: none yet in this process.
     pub timer: i32,
+    /// What it is set to. Nanoseconds.
+    pub interval: u64,
     store_path: [u8; 512],
     store_path_len: usize,
 }
@@ -142,6 +144,7 @@ pub static mut ENGINE: Engine = Engine {
     ring_touched: 0,
     threads: ONE_THREAD,
     timer: 0,
+    interval: 0,
     store_path: [0; 512],
     store_path_len: 0,
 };

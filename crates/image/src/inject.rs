@@ -34,6 +34,8 @@ pub mod option {
     pub const NO_FAULT_SAMPLES: u64 = 256;
     /// After every commit, look at all of memory for what it missed; a finding ends protection. Slow: for tests.
     pub const CHECK_COMMITS: u64 = 512;
+    /// The interval may grow, so that periodic commits take no more than a hundredth of the time.
+    pub const SPARING: u64 = 1024;
 }
 
 /// Written by the supervisor into the session before the engine's first instruction.

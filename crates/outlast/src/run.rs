@@ -24,9 +24,11 @@ pub struct Run {
     /// What commits stand before
     #[arg(long, value_enum, default_value = "visible")]
     commit: When,
-    /// Commit at least this often while the program computes (50ms, 1s)
-    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
-    every: Option<Duration>,
+    /// Commit at least this often while the program computes (50ms, 1s, never)
+    ///
+    /// auto: every second, or less often where that would take more than a hundredth of the time; with --commit manual never.
+    #[arg(long, value_name = "DURATION", default_value = "auto", value_parser = Every::parse)]
+    every: Every,
     /// How pages that were written are found
     #[arg(long, value_enum, default_value = "auto")]
     tracker: Tracker,
@@ -91,6 +93,27 @@ enum Faults {
     Count,
 }
 
+/// What `--every auto` begins with.
+const AUTO: Duration = Duration::from_secs(1);
+
+/// How often to commit while the program computes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Every {
+    Auto,
+    Never,
+    At(Duration),
+}
+
+impl Every {
+    fn parse(text: &str) -> Result<Every, String> {
+        match text {
+            "auto" => Ok(Every::Auto),
+            "never" => Ok(Every::Never),
+            _ => duration::parse(text).map(Every::At),
+        }
+    }
+}
+
 impl Run {
     pub fn execute(self) -> Result<i32, Error> {
         if self.tracker == Tracker::Async && !outlast_supervisor::privileges::kernel_notes_written_pages() {
@@ -106,7 +129,7 @@ impl Run {
         let mut options = Options {
             #[cfg(feature = "mutants")]
             mutants: self.test_hook.iter().fold(0, |all, mutant| all | mutant.bit()),
-            interval_ns: self.every.map_or(0, |every| every.as_nanos() as u64),
+            interval_ns: self.interval().map_or(0, |every| every.as_nanos() as u64),
             retries: self.retries,
             ring_len: self.ring,
             ..Options::default()
@@ -120,7 +143,16 @@ impl Run {
         options.set(option::NO_FAULT_LIST, self.faults != Faults::List);
         options.set(option::NO_FAULT_SAMPLES, self.faults == Faults::Count);
         options.set(option::CHECK_COMMITS, self.check_commits);
+        options.set(option::SPARING, self.every == Every::Auto);
         options
+    }
+
+    fn interval(&self) -> Option<Duration> {
+        match self.every {
+            Every::Auto if self.commit == When::Visible => Some(AUTO),
+            Every::Auto | Every::Never => None,
+            Every::At(interval) => Some(interval),
+        }
     }
 }
 

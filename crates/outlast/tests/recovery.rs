@@ -140,6 +140,18 @@ fn keeps_its_process_id_where_the_kernel_allows_it() {
 }
 
 #[test]
+fn what_only_computes_is_committed_now_and_then() {
+    let home = Home::new();
+    // What starts it may be seen; from then on it does nothing that anybody could see.
+    let child = home.start_script("busy", "echo begun; i=0; while :; do i=$((i+1)); done");
+    until("the start is committed", || home.status("busy")["commits"].as_u64() >= Some(2));
+    let before = home.status("busy")["commits"].as_u64();
+    until("two more commits", || home.status("busy")["commits"].as_u64() >= before.map(|n| n + 2));
+    home.outlast(["stop", "busy"]).output().unwrap();
+    finish(child);
+}
+
+#[test]
 fn a_fault_that_repeats_is_given_up_and_is_the_programs_end() {
     let home = Home::new();
     let mut run = home.outlast(["run", "--name", "faulty", "--retries", "2", "--", "sh", "-c", "kill -SEGV $$"]);
