@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Programs that need a library beside libc.
-const LIBRARIES: &[(&str, &[&str])] = &[("game", &["-lncurses", "-ltinfo"])];
+const LIBRARIES: &[(&str, &[&str])] = &[("game", &["-lncurses", "-ltinfo"]), ("openmp", &["-fopenmp"])];
 
 fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR")).join("programs");
@@ -19,7 +19,7 @@ fn main() {
         let source = entry.expect("list programs/").path();
         match source.extension().and_then(|e| e.to_str()) {
             Some("c") => build_c(&source, &out),
-            Some("py" | "pl" | "lua") => copy(&source, &out),
+            Some("py" | "pl" | "lua" | "lisp") => copy(&source, &out),
             Some("cc") => compile("g++", &source, &out.join(stem(&source)), &[]),
             _ => {}
         }

@@ -18,6 +18,7 @@ mod pair;
 mod python;
 mod reader;
 mod recursion;
+mod redis;
 mod screens;
 mod security;
 mod shell;
@@ -37,6 +38,7 @@ pub fn all() -> impl Iterator<Item = &'static Case> {
     let files = [
         counter::CASES,
         reader::CASES,
+        redis::CASES,
         echo::CASES,
         pair::CASES,
         children::CASES,

@@ -6,9 +6,11 @@ mod computation;
 mod interactive;
 mod memory;
 mod print;
+mod redis;
 mod respawn;
 mod rollback;
 mod startup;
+mod threads;
 
 use crate::measurement::Measurement;
 use calls::Calls;
@@ -17,9 +19,11 @@ use computation::Computation;
 use interactive::Interactive;
 use memory::Memory;
 use print::Print;
+use redis::Redis;
 use respawn::Respawn;
 use rollback::Rollback;
 use startup::Startup;
+use threads::Threads;
 
 /// Everything that is promised, in the order of SPECIFICATION.md.
 pub fn all() -> Vec<Box<dyn Measurement>> {
@@ -33,6 +37,8 @@ pub fn all() -> Vec<Box<dyn Measurement>> {
         Box::new(Commit::cold_hundred()),
         Box::new(Print),
         Box::new(Calls),
+        Box::new(Threads),
+        Box::new(Redis),
         Box::new(Rollback),
         Box::new(Respawn { megabytes: 10, commits: 0, limit: 4.0 }),
         Box::new(Respawn { megabytes: 1024, commits: 0, limit: 12.0 }),

@@ -5,6 +5,7 @@ use crate::drive::{Drive, Input};
 use crate::launch::program;
 
 const PYTHON: &str = "/usr/bin/python3";
+const SBCL: &str = "/usr/bin/sbcl";
 
 pub const CASES: &[Case] = &[
     Case::new("threads", |_| Ok(Program::new(&[&program("threads"), "60", "8"])), |_| Drive::Pipes(Input::none()))
@@ -26,6 +27,17 @@ pub const CASES: &[Case] = &[
         |_| Ok(Program::new(&[&program("thread_connect"), "60"])),
         |_| Drive::Pipes(Input::none()),
     )
+    .with_threads(),
+    Case::new("openmp", |_| Ok(Program::new(&[&program("openmp"), "60"])), |_| Drive::Pipes(Input::none()))
+        .with_threads(),
+    Case::new("pool", |_| Ok(Program::new(&[&program("pool"), "150"])), |_| Drive::Pipes(Input::none())).with_threads(),
+    Case::new(
+        "sbcl",
+        |_| Ok(Program::new(&[SBCL, "--script", &program("garbage.lisp")])),
+        |_| Drive::Pipes(Input::none()),
+    )
+    .needs(&[SBCL])
+    .pace(crate::case::SPREAD)
     .with_threads(),
     Case::new(
         "python_threads",
