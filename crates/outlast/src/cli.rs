@@ -1,6 +1,6 @@
 //! Commands and their options.
 
-use crate::{commit, completions, log, manual, ps, resume, rm, run, stop, supervise};
+use crate::{check, commit, completions, log, manual, ps, resume, rm, run, stop, supervise};
 use clap::{Parser, Subcommand};
 use outlast_supervisor::Error;
 
@@ -15,6 +15,7 @@ pub struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Run(run::Run),
+    Check(check::Check),
     Ps(ps::Ps),
     Log(log::Log),
     Resume(resume::Resume),
@@ -33,6 +34,7 @@ impl Cli {
     pub fn execute(self) -> Result<i32, Error> {
         match self.command {
             Command::Run(command) => command.execute(),
+            Command::Check(command) => command.execute(),
             Command::Ps(command) => command.execute(),
             Command::Log(command) => command.execute(),
             Command::Resume(command) => command.execute(),

@@ -1,6 +1,7 @@
 //! The command line of outlast.
 #![no_main]
 
+mod check;
 mod cli;
 mod commit;
 mod completions;
