@@ -125,6 +125,8 @@ impl Passing {
                 fd = call();
             }
         }
+        // SAFETY: as above. A predecessor that died in between has left the spare number free.
+        took_spare |= fd == unsafe { engine() }.own_fd(OwnFd::Spare) as i64;
         let passing = Passing { fd, took_spare };
         if err::is(fd) {
             return Err(fd);
