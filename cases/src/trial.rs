@@ -186,11 +186,15 @@ fn revival(attack: Attack, launcher: &Launcher) -> Revive {
 
 /// Waits until nothing of the run is alive. A program whose supervisor was killed may have much to do yet.
 fn nothing_left_behind(swing: &Swing) -> Outcome<()> {
+    let mut looks = 0;
     for _ in 0..6_000 {
         let landed = swing.landed.load(Relaxed);
         let nobody = tree::descendants().iter().all(|s| s.state == 'Z');
-        // The tree is not seen all at once: a blow meanwhile, and what revives the program, may have been missed.
-        if nobody && !swing.reviving.load(Relaxed) && swing.landed.load(Relaxed) == landed {
+        // The tree is not seen all at once: a blow meanwhile, what revives the program, and who just lost a parent may
+        // have been missed.
+        let quiet = nobody && !swing.reviving.load(Relaxed) && swing.landed.load(Relaxed) == landed;
+        looks = if quiet { looks + 1 } else { 0 };
+        if looks == 3 {
             return Ok(());
         }
         std::thread::sleep(std::time::Duration::from_millis(5));
