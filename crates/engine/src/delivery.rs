@@ -1,6 +1,6 @@
 //! Signals reach the program: noted as taken, and delivered on the way out of the gate if they met the engine.
 
-use crate::calls::timers;
+use crate::calls::{posix_timers, timers};
 use crate::control::{control, phase};
 use crate::frame::{self, Signal, Vector, SA_NODEFER, SA_RESETHAND};
 use crate::interrupted;
@@ -18,11 +18,14 @@ use outlast_image::kernel::SignalAction;
 pub fn is_own(e: &crate::state::Engine, info: &[u64; 16]) -> bool {
     let sender = info[2] as u32;
     // SAFETY: getpid has no effect.
-    signal_code(info) <= 0 && (sender == e.kernel.pid || sender == unsafe { syscall!(nr::GETPID) } as u32)
+    signal_code(info) <= 0 && !posix_timers::makes(info) && (sender == e.kernel.pid || sender == unsafe { syscall!(nr::GETPID) } as u32)
 }
 
-/// A signal that the program sent to itself tells of the process id that the program knows.
+/// A signal that the program sent to itself tells of the process id that the program knows, one of a timer of the timer.
 pub fn renumber(info: &mut [u64; 16]) {
+    if posix_timers::makes(info) {
+        return posix_timers::renumber(info);
+    }
     // SAFETY: at the gate, or in a handler that has the lock; getpid has no effect.
     let (known, real) = unsafe { (engine().kernel.pid, syscall!(nr::GETPID) as u32) };
     if signal_code(info) <= 0 && info[2] as u32 == real {
@@ -32,7 +35,7 @@ pub fn renumber(info: &mut [u64; 16]) {
 
 /// Does a timer of the process make it? The restored timer does so again.
 pub fn is_timer(info: &[u64; 16]) -> bool {
-    info[0] as i32 == timers::SIGALRM && signal_code(info) == 0x80
+    info[0] as i32 == timers::SIGALRM && signal_code(info) == 0x80 || posix_timers::makes(info)
 }
 
 /// A delivered signal is an input: it comes again if the program is rolled back past its delivery.
@@ -40,7 +43,9 @@ pub fn note_taken(info: &[u64; 16]) {
     // SAFETY: called outside the store's own code: the program was in its own code, or at the gate's exit.
     let e = unsafe { engine() };
     let repeats_itself = is_own(e, info) || is_timer(info);
-    if is_timer(info) {
+    if posix_timers::makes(info) {
+        posix_timers::delivered(e, info);
+    } else if is_timer(info) {
         timers::delivered(e);
     }
     if is_own(e, info) {

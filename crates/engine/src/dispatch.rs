@@ -29,6 +29,11 @@ pub static CLASS: [AtomicU8; 512] = {
     // What can be read at an offset is not consumed, whatever it is.
     table[nr::PREAD64 as usize] = AtomicU8::new(Class::Pure as u8);
     table[nr::PREADV as usize] = AtomicU8::new(Class::Pure as u8);
+    let mut i = 0;
+    while i < calls::posix_timers::STRAIGHT.len() {
+        table[calls::posix_timers::STRAIGHT[i] as usize] = AtomicU8::new(Class::Object as u8);
+        i += 1;
+    }
     table
 };
 
@@ -204,6 +209,9 @@ fn serve(e: &mut Engine, t: &mut Thread, call: Call) -> Outcome {
         Class::Pure if call.nr == nr::GETPID => Return(e.kernel.pid as i64),
         Class::Pure if call.nr == nr::GETTID => Return(t.tid as i64),
         Class::Pure if GROUPS.contains(&call.nr) => Return(calls::groups::ask(e, &call)),
+        Class::Pure | Class::Object if calls::posix_timers::is_one(call.nr) => {
+            Return(calls::posix_timers::serve(e, t, &call))
+        }
         Class::Pure => Return(interruptible(t, &call)),
         Class::Map => Return(calls::memory::serve(e, t, &call)),
         Class::Open => Return(calls::descriptors::open(e, t, &call)),
@@ -283,6 +291,9 @@ pub fn interruptible(t: &mut Thread, call: &Call) -> i64 {
     // A call that never waits is over before anybody else may commit.
     let r = if world::has_several() && call.waits() {
         crate::waiting::issue(t, call)
+    } else if world::has_several() && !t.has_lock {
+        // The phase is that of whoever has the lock.
+        issue(call)
     } else {
         phase(at::BLOCKED);
         let r = issue(call);

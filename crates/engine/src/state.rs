@@ -7,7 +7,7 @@ use crate::queued::Queue;
 use crate::ring::Ring;
 use crate::tracker::{Track, Tracker};
 use outlast_image::inject::InjectArgs;
-use outlast_image::kernel::{KernelState, SignalAction, SIGNALS};
+use outlast_image::kernel::{KernelState, SignalAction, SIGNALS, PosixTimer, TIMERS};
 use outlast_image::layout::{own_fd, session, SESSION_BASE};
 use outlast_image::mutant::Mutant;
 use outlast_store::{MappedRegion, Store};
@@ -128,6 +128,7 @@ pub static mut ENGINE: Engine = Engine {
         vdso: [0; 3],
         mm: [0; 10],
         itimer: [0; 2],
+        timers: [PosixTimer::NONE; TIMERS],
         umask: 0,
         window_fd: -1,
         window: [0; 4],

@@ -174,6 +174,8 @@ pub struct Control {
     /// Engine: signals, as a mask, that the program sent to itself and has not taken: it will send them again, or the
     /// engine will.
     pub sent: AtomicU64,
+    /// Engine: signals, as a mask, that timers of the program make or made: they come again by themselves.
+    pub timed: AtomicU64,
     /// Supervisor: signals, as a mask, that were pending when the program died, or came while it was dead. The engine sends
     /// them to the restored program and clears them.
     pub missed: AtomicU64,

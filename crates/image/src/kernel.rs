@@ -43,4 +43,33 @@ pub struct KernelState {
     /// asked; -1 if it never did.
     pub window_fd: i32,
     pub window: [u16; 4],
+    /// By the numbers that the program knows.
+    pub timers: [PosixTimer; TIMERS],
+}
+
+/// POSIX timers that a program may have.
+pub const TIMERS: usize = 32;
+
+/// A timer of timer_create. Zeroes: none.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+pub struct PosixTimer {
+    pub used: u32,
+    pub clock: i32,
+    /// `sigev_signo`, `sigev_notify`, and the thread that `SIGEV_THREAD_ID` names, as the program knows it.
+    pub signal: i32,
+    pub notify: i32,
+    pub tid: u32,
+    pub unused: u32,
+    /// `sigev_value`.
+    pub value: u64,
+    /// Nanoseconds; 0: it fires once.
+    pub interval: u64,
+    /// When it fires next, on its own clock, nanoseconds; 0: it is not set.
+    pub deadline: u64,
+}
+
+impl PosixTimer {
+    pub const NONE: PosixTimer =
+        PosixTimer { used: 0, clock: 0, signal: 0, notify: 0, tid: 0, unused: 0, value: 0, interval: 0, deadline: 0 };
 }

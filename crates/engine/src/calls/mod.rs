@@ -17,6 +17,7 @@ pub mod move_between;
 pub mod names;
 pub mod offsets;
 pub mod output;
+pub mod posix_timers;
 pub mod own_folder;
 pub mod own_maps;
 pub mod shared_child;

@@ -156,6 +156,7 @@ unsafe fn run(rung: Rung) -> ! {
         let rest = theirs.then(|| core::mem::replace(&mut operation, Operation::new(0)));
         others.begin(e, t, rest, rung == Rung::Cold);
     }
+    crate::calls::posix_timers::restore(e, t, rung == Rung::InPlace);
     report(e, rung, begun);
     held::begin(t);
     if others.exist() {
@@ -348,7 +349,8 @@ fn send_missed(e: &Engine) {
     const STANDARD: u64 = 0x7fff_ffff;
     let c = control();
     let missed = c.missed.load(Acquire);
-    for sig in (1..64).filter(|&sig| missed & signals::bit(sig) != 0 && !e.queue.has(sig)) {
+    let kept = missed & !c.timed.load(Relaxed);
+    for sig in (1..64).filter(|&sig| kept & signals::bit(sig) != 0 && !e.queue.has(sig)) {
         if STANDARD & !CAUSED_AGAIN & !DEADLY & signals::bit(sig) != 0 {
             let mut info = [0; 16];
             (info[0], info[1]) = (sig as u64, SI_KERNEL);
