@@ -10,6 +10,7 @@ const SEGMENT: &str =
 const SEMAPHORE: &str =
     "System V semaphores: the set stays, operations on it are not undone; undo lists (SEM_UNDO) die with the process";
 const MESSAGES: &str = "System V messages: the queue stays, messages sent or taken are not undone";
+const KEPT: &str = "belongs to the process; the engine keeps it, and has the next process make it anew";
 const AIO: &str = "the context dies with the address space; requests in flight write memory behind the page tables";
 const RING: &str =
     "the ring's memory and its requests in flight are not restored; they write memory behind the page tables";
@@ -68,9 +69,9 @@ rows! {
     445 landlock_add_rule Object .fd(0) .note(RULESET);
     101 ptrace Object .waits(Restart) .decided_by(0) .out(3, Special)
         .note("the tracer's death detaches or kills its tracees; what was done to them is not undone");
-    222 timer_create Object .out(2, Fixed(4)) .note("belongs to the process and dies with it");
-    223 timer_settime Object .out(3, Fixed(32)) .note("belongs to the process and dies with it");
-    226 timer_delete Object .note("belongs to the process and dies with it");
-    37 alarm Object .note("belongs to the process and dies with it");
-    38 setitimer Object .out(2, Fixed(32)) .note("belongs to the process and dies with it");
+    222 timer_create Object .out(2, Fixed(4)) .note(KEPT);
+    223 timer_settime Object .out(3, Fixed(32)) .note(KEPT);
+    226 timer_delete Object .note(KEPT);
+    37 alarm Object .note(KEPT);
+    38 setitimer Object .out(2, Fixed(32)) .note(KEPT);
 }
