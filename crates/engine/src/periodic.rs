@@ -14,22 +14,23 @@ use outlast_image::inject::option;
 const CLOCK_PROCESS_CPUTIME_ID: u64 = 2;
 const CLOCK_THREAD_CPUTIME_ID: u64 = 3;
 const SIGEV_SIGNAL: i32 = 0;
-const SIGEV_THREAD_ID: i32 = 4;
-const TIMER_CREATE: u64 = 222;
-const TIMER_SETTIME: u64 = 223;
-const TIMER_DELETE: u64 = 226;
+pub const SIGEV_THREAD_ID: i32 = 4;
+pub const TIMER_CREATE: u64 = 222;
+pub const TIMER_SETTIME: u64 = 223;
+pub const TIMER_DELETE: u64 = 226;
 
 /// With [`option::SPARING`], this many times what a commit took passes before the next.
 const SHARE: u64 = 100;
 
 /// `struct sigevent`, 64 bytes.
 #[repr(C)]
-struct Event {
-    value: u64,
-    signo: i32,
-    notify: i32,
-    tid: i32,
-    pad: [i32; 11],
+#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+pub struct Event {
+    pub value: u64,
+    pub signal: i32,
+    pub notify: i32,
+    pub tid: i32,
+    pub pad: [i32; 11],
 }
 
 /// Starts the timer of this process, if an interval is wanted.
@@ -66,7 +67,7 @@ fn knock(clock: u64, notify: i32, first_ns: u64, then_ns: u64) -> Option<i32> {
     // SAFETY: creates a timer that signals this thread or process.
     unsafe {
         let tid = syscall!(nr::GETTID) as i32;
-        let event = Event { value: 0, signo: SIGENGINE, notify, tid, pad: [0; 11] };
+        let event = Event { value: 0, signal: SIGENGINE, notify, tid, pad: [0; 11] };
         let mut id = 0i32;
         if syscall!(TIMER_CREATE, clock, &raw const event, &raw mut id) != 0 {
             return None;

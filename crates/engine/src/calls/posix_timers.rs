@@ -4,6 +4,7 @@
 use crate::control::control;
 use crate::dispatch::{native, Call};
 use crate::mutant::without;
+use crate::periodic::{Event, SIGEV_THREAD_ID, TIMER_CREATE, TIMER_DELETE, TIMER_SETTIME};
 use crate::signals::{bit, signal_code};
 use crate::state::Engine;
 use crate::sys::{err, nr, syscall};
@@ -14,18 +15,14 @@ use core::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use outlast_image::kernel::{PosixTimer, TIMERS};
 use outlast_image::mutant::Mutant;
 
-const CREATE: u64 = 222;
-const SETTIME: u64 = 223;
 const GETTIME: u64 = 224;
 const GETOVERRUN: u64 = 225;
-const DELETE: u64 = 226;
 
 const TIMER_ABSTIME: u64 = 1;
 const CLOCK_PROCESS_CPUTIME_ID: i32 = 2;
 const CLOCK_THREAD_CPUTIME_ID: i32 = 3;
 const SIGALRM: i32 = 14;
 const SIGEV_NONE: i32 = 1;
-const SIGEV_THREAD_ID: i32 = 4;
 const SI_TIMER: i32 = -2;
 
 /// Calls that would go straight through the gate, but name a timer.
@@ -34,24 +31,13 @@ pub const STRAIGHT: [u64; 2] = [GETTIME, GETOVERRUN];
 /// The kernel's number of each timer in this process, plus one; 0: none.
 static LIVE: [AtomicI32; TIMERS] = [const { AtomicI32::new(0) }; TIMERS];
 
-/// `struct sigevent`, 64 bytes.
-#[repr(C)]
-#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
-struct Event {
-    value: u64,
-    signal: i32,
-    notify: i32,
-    tid: i32,
-    rest: [i32; 11],
-}
-
 pub fn is_one(call: u64) -> bool {
-    (CREATE..=DELETE).contains(&call)
+    (TIMER_CREATE..=TIMER_DELETE).contains(&call)
 }
 
 /// Their effect is private: a rollback sets the committed timers again.
 pub fn serve(e: &mut Engine, t: &Thread, call: &Call) -> i64 {
-    if call.nr == CREATE {
+    if call.nr == TIMER_CREATE {
         return create(e, t, call);
     }
     let place = call.args[0] as i32 as usize;
@@ -60,8 +46,8 @@ pub fn serve(e: &mut Engine, t: &Thread, call: &Call) -> i64 {
     own.args[0] = live.load(Relaxed) as u64 - 1;
     let r = native(&own);
     match call.nr {
-        SETTIME if r == 0 => set(e, place, call.args),
-        DELETE if r == 0 => {
+        TIMER_SETTIME if r == 0 => set(e, place, call.args),
+        TIMER_DELETE if r == 0 => {
             live.store(0, Relaxed);
             e.kernel.timers[place] = PosixTimer::NONE;
             e.kernel_dirty = true;
@@ -75,7 +61,7 @@ fn create(e: &mut Engine, t: &Thread, call: &Call) -> i64 {
     let [clock, event, id, ..] = call.args;
     let Some(place) = LIVE.iter().position(|live| live.load(Relaxed) == 0) else { return err::EAGAIN };
     let event = match event {
-        0 => Event { value: place as u64, signal: SIGALRM, notify: 0, tid: 0, rest: [0; 11] },
+        0 => Event { value: place as u64, signal: SIGALRM, notify: 0, tid: 0, pad: [0; 11] },
         _ => match user::read::<Event>(event) {
             Some(event) => event,
             None => return err::EFAULT,
@@ -117,10 +103,10 @@ fn make(t: &Thread, place: usize, timer: &PosixTimer) -> i64 {
         _ => unsafe { syscall!(nr::GETTID) as u32 },
     };
     let (value, signal, notify) = (timer.value, timer.signal, timer.notify);
-    let event = Event { value, signal, notify, tid: tid as i32, rest: [0; 11] };
+    let event = Event { value, signal, notify, tid: tid as i32, pad: [0; 11] };
     let mut id = 0i32;
     // SAFETY: the kernel reads the event and writes the number.
-    let r = unsafe { syscall!(CREATE, timer.clock as i64, &raw const event, &raw mut id) };
+    let r = unsafe { syscall!(TIMER_CREATE, timer.clock as i64, &raw const event, &raw mut id) };
     if r == 0 {
         LIVE[place].store(id + 1, Relaxed);
     }
@@ -131,7 +117,7 @@ fn forget(place: usize) {
     let id = LIVE[place].swap(0, Relaxed);
     if id != 0 {
         // SAFETY: the timer is this process's.
-        unsafe { syscall!(DELETE, id - 1) };
+        unsafe { syscall!(TIMER_DELETE, id - 1) };
     }
 }
 
@@ -206,6 +192,6 @@ pub fn restore(e: &Engine, t: &Thread, in_place: bool) {
         let ([a, b], [c, d]) = (split(timer.interval), split(first));
         let value = [a, b, c, d];
         // SAFETY: sets the timer that was just made.
-        unsafe { syscall!(SETTIME, LIVE[place].load(Relaxed) - 1, flags, value.as_ptr(), 0) };
+        unsafe { syscall!(TIMER_SETTIME, LIVE[place].load(Relaxed) - 1, flags, value.as_ptr(), 0) };
     }
 }
