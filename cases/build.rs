@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Programs that need a library beside libc.
-const LIBRARIES: &[(&str, &[&str])] = &[("game", &["-lncurses", "-ltinfo"]), ("openmp", &["-fopenmp"])];
+const LIBRARIES: &[(&str, &[&str])] =
+    &[("game", &["-lncurses", "-ltinfo"]), ("openmp", &["-fopenmp"]), ("codes", &["-ldl"])];
 
 fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR")).join("programs");

@@ -167,3 +167,13 @@ fn a_fault_that_repeats_is_given_up_and_is_the_programs_end() {
     assert!(log.iter().any(|entry| entry["event"] == "gave-up" && entry["rung"] == 7), "{log:?}");
     assert_eq!(home.status("faulty")["ended"], "SIGSEGV");
 }
+
+#[test]
+fn the_share_of_rewritten_calls_is_told() {
+    let home = Home::new();
+    let child = home.start_script("busy", "i=0; while :; do i=$((i+1)); echo $i > /dev/null; umask > /dev/null; done");
+    until("sites are rewritten", || home.status("busy")["rewritten_sites"].as_u64() > Some(0));
+    until("most calls come from them", || home.status("busy")["rewritten_share"].as_f64() > Some(0.5));
+    home.outlast(["stop", "busy"]).output().unwrap();
+    finish(child);
+}

@@ -38,6 +38,11 @@ pub struct Status {
     pub protected: bool,
     /// How written pages are found: a name of [`fault_source::NAMES`].
     pub fault_source: &'static str,
+    /// Places of system calls that were rewritten, so that they need no signal to reach the engine.
+    pub rewritten_sites: u64,
+    /// Of the calls that the engine has counted, the share that came from such places; none if it has counted none. Of several
+    /// threads an estimate: each counts its own.
+    pub rewritten_share: Option<f64>,
     /// Names of what cannot be preserved.
     pub degradations: Vec<&'static str>,
     /// How many times it became another program.
@@ -78,6 +83,8 @@ pub fn of(folder: &ProgramFolder) -> Result<Status, Error> {
         dirty_pages: 0,
         protected: false,
         fault_source: fault_source::NAMES[0],
+        rewritten_sites: 0,
+        rewritten_share: None,
         degradations: Vec::new(),
         generation: meta.generation,
         command: meta.argv.iter().map(|arg| arg.to_os_string().to_string_lossy().into_owned()).collect(),
@@ -102,6 +109,10 @@ fn live(status: &mut Status, session: &Session) {
     status.commits += control.commits.load(Acquire);
     status.recoveries += reports::recoveries(control);
     status.dirty_pages = control.dirty_pages.load(Acquire);
+    status.rewritten_sites = control.rewritten_sites.load(Acquire);
+    // Trapped ones first: they are among all.
+    let (trapped, all) = (control.trapped_calls.load(Acquire), control.gate_calls.load(Acquire));
+    status.rewritten_share = (all > 0).then(|| 1.0 - trapped.min(all) as f64 / all as f64);
     status.degradations = reports::degradations(control.degradations.load(Acquire));
     status.last_commit_age_us = age_of_last_commit(control);
     let source = control.fault_source.load(Acquire) as usize;
