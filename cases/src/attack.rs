@@ -21,6 +21,9 @@ pub enum Attack {
     Checked,
     /// SIGKILL at any moment, while a timer asks for commits at any moment.
     Periodic,
+    /// SIGKILL at any moment, while commits are taken at any moment but none before visible events: what was done to files since
+    /// the commit is undone.
+    Manual,
     /// SIGKILL in each phase in turn, rare ones too.
     Aimed,
     /// Fatal signals that a bug would cause, sent from outside.
@@ -53,6 +56,7 @@ impl Attack {
             Attack::Kill => "kill",
             Attack::Checked => "checked",
             Attack::Periodic => "periodic",
+            Attack::Manual => "manual",
             Attack::Aimed => "aimed",
             Attack::Fatal => "fatal",
             Attack::Anchor => "anchor",
@@ -72,6 +76,7 @@ impl Attack {
         match self {
             Attack::Checked => &["--check-commits"],
             Attack::Periodic => &["--every", "1ms"],
+            Attack::Manual => &["--commit", "manual", "--every", "1ms"],
             _ => &[],
         }
     }
@@ -111,7 +116,7 @@ impl Attack {
             blows,
         };
         match self {
-            Attack::Kill | Attack::Checked | Attack::Periodic | Attack::Window => plan,
+            Attack::Kill | Attack::Checked | Attack::Periodic | Attack::Manual | Attack::Window => plan,
             Attack::Aimed => Plan { aim: Some(aimed_at(round)), blows: 6, ..plan },
             Attack::Fatal => Plan { signals: FATAL.to_vec(), ..plan },
             Attack::Anchor => Plan { targets: vec![Target::Anchor, Target::Program], pace: CALM, ..plan },

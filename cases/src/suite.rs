@@ -41,6 +41,7 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
         &["pipe_counter", "heap", "mapper", "files", "python_script", "written_pages", "signals", "threads"],
     ),
     (Attack::Periodic, &["pipe_echo", "heap", "mapper", "files", "python_script", "signals", "unwaiting", "threads"]),
+    (Attack::Manual, &["undo"]),
     (Attack::Aimed, &["pipe_counter", "pipe_echo", "socket_echo", "heap", "signals", "threads"]),
     (Attack::Fatal, &["pipe_counter", "pipe_echo", "heap", "files", "vectors", "tcp_poll", "python_script", "threads"]),
     (Attack::Anchor, &["pipe_counter", "socket_echo", "heap", "descriptors", "signals", "tcp_epoll", "threads"]),
@@ -73,9 +74,11 @@ impl Test {
     pub fn is_in(&self, profile: Profile) -> bool {
         let telling = TELLING.contains(&self.case.name) && self.attack == Attack::Kill;
         let window = self.attack == Attack::Window && self.setting == Setting::PLAIN_WITHOUT_RING;
+        // Without a ring, for ordinary users and with the other tracker it takes other ways here and there.
+        let manual = self.attack == Attack::Manual;
         // Root and ordinary users learn of written pages in different ways.
         let checked = self.attack == Attack::Checked && self.setting.ring;
-        profile == Profile::Soak || self.setting == Setting::PLAIN || telling || window || checked
+        profile == Profile::Soak || self.setting == Setting::PLAIN || telling || window || checked || manual
     }
 
     /// Blows that must land in it.

@@ -33,6 +33,8 @@ const HUNTERS: &[(&str, &[&str])] = &[
     ),
     ("append-witness", &["kill::files"]),
     ("offset-undo", &["kill::file_read", "kill::descriptors"]),
+    ("content-undo", &["manual::undo"]),
+    ("name-undo", &["manual::undo"]),
     ("close-undo", &["kill::descriptors", "kill::python_script"]),
     ("delayed-close", &["kill::descriptors", "kill::python_script"]),
     ("flags-undo", &["kill::descriptors"]),

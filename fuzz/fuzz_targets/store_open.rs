@@ -72,7 +72,8 @@ fn read_all(store: &mut Store<VecRegion>) {
     for (kind, key, len) in objects {
         assert_eq!(store.object(kind, key, &mut [0; 64]), Some(len));
     }
-    store.journal_for_each(&mut |_, _| {});
+    store.journal_for_each(&mut |_, _, _| {});
+    store.journal_of_previous(&mut |_, _| {});
 }
 
 fuzz_target!(|patches: &[u8]| {

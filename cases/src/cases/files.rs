@@ -14,6 +14,7 @@ pub const CASES: &[Case] = &[
     )
     .ring_only(),
     Case::new("files", |_| Ok(Program::new(&[&program("files"), "600"])), |_| Drive::Pipes(Input::none())),
+    Case::new("undo", |_| Ok(Program::new(&[&program("undo"), "4000"])), |_| Drive::Pipes(Input::none())),
     Case::new(
         "files_static",
         |_| Ok(Program::new(&[&program("files-static"), "600"])),

@@ -2,12 +2,17 @@
 //! A process cloned from it also inherits the executable, the break, the auxiliary vector and the directory.
 
 use crate::control::{control, fail};
+use crate::entry::store_region;
 use crate::own_descriptors::Passing;
+use crate::scratch;
+use crate::state::engine;
 use crate::successor::Watch;
+use crate::undo::hidden;
 use crate::sys::{err, futex_wait, futex_wake, now_ns, nr, syscall};
 use core::sync::atomic::Ordering::*;
 use outlast_image::control::anchor_command::{BUSY, EXIT, NONE, RESPAWN};
 use outlast_image::layout::STORE_BASE;
+use outlast_store::Store;
 
 const CLONE_FS: u64 = 0x200;
 const CLONE_FILES: u64 = 0x400;
@@ -157,6 +162,10 @@ fn serve() -> ! {
             let role = role(me, now_ns() - born < NEWBORN_NS);
             let command = c.anchor_command.load(Acquire);
             match (role, command) {
+                (Role::Serving, EXIT) => {
+                    remove_hidden();
+                    syscall!(nr::EXIT_GROUP, 0);
+                }
                 (Role::Over, _) | (_, EXIT) => {
                     syscall!(nr::EXIT_GROUP, 0);
                 }
@@ -172,6 +181,17 @@ fn serve() -> ! {
                     futex_wait(&c.anchor_command, command, Some(1_000_000));
                 }
             }
+        }
+    }
+}
+
+/// The program has ended: what it removed since its last commit is gone for good.
+unsafe fn remove_hidden() {
+    if hidden::exist() {
+        engine().load_args();
+        scratch::map();
+        if let Ok((mut store, _)) = Store::open(store_region(), scratch::index()) {
+            hidden::remove_all(&mut store);
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::sys::tsc;
 use crate::thread::{self, Thread};
 use crate::threads;
 use crate::tracker::Track;
+use crate::undo;
 use crate::world;
 use core::sync::atomic::Ordering::*;
 use outlast_image::context::{PendingCall, Registers, ThreadContext};
@@ -97,6 +98,10 @@ fn commit_stopped(e: &mut Engine, t: &mut Thread, pending: PendingCall) -> u64 {
         store.put(object::QUEUE, 0, e.queue.bytes());
         e.queue.dirty = false;
     }
+    if e.undo.shared.dirty {
+        store.put(object::SHARED, 0, e.undo.shared.bytes());
+        e.undo.shared.dirty = false;
+    }
     if e.fds.dirty {
         store.put(object::DESCRIPTORS, 0, e.fds.bitmap());
         e.fds.dirty = false;
@@ -119,6 +124,7 @@ fn commit_stopped(e: &mut Engine, t: &mut Thread, pending: PendingCall) -> u64 {
     c.last_commit_tsc.store(tsc(), Relaxed);
     c.dirty_pages.store((hot + saved) as u64, Relaxed);
     e.fds.close_delayed();
+    undo::committed(store);
     if fold {
         phase(at::FOLD);
         c.folds.fetch_add(1, Relaxed);

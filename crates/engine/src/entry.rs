@@ -14,6 +14,7 @@ use crate::sys::{err, nr, syscall};
 use crate::thread;
 use crate::tracker::areas::Area;
 use crate::tracker::{Allowed, Content, Track};
+use crate::undo;
 use core::arch::global_asm;
 use core::sync::atomic::Ordering::*;
 use outlast_image::control::state;
@@ -156,6 +157,7 @@ unsafe fn protect(e: &mut Engine) -> Result<(), Degradation> {
         return Err(Degradation::NoTracker);
     }
     e.fds.read();
+    undo::share_all(e);
     e.maps_dirty = true;
     describe_image(e);
     if crate::commit::commit_at_gate(e) == 0 {

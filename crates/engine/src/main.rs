@@ -48,6 +48,7 @@ mod text;
 mod thread;
 mod threads;
 mod tracker;
+mod undo;
 mod user;
 mod waiting;
 mod world;

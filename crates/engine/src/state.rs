@@ -32,6 +32,8 @@ pub mod object {
     pub const DIRECTORY: u16 = 9;
     /// Bitmap of the threads' places that are taken. Without it there is the first thread alone.
     pub const THREADS: u16 = 10;
+    /// Identities of files whose open descriptions others share.
+    pub const SHARED: u16 = 11;
 }
 
 /// Kinds of journal entry.
@@ -46,6 +48,18 @@ pub mod journal {
     pub const FD_FLAGS: u16 = 4;
     /// All entries before this one were undone.
     pub const UNDONE: u16 = 5;
+    /// What a file was before its content changed: see [`crate::undo`], as for the next five.
+    pub const FILE: u16 = 6;
+    /// Bytes of a file before they were overwritten or cut off.
+    pub const BYTES: u16 = 7;
+    /// A name that is being made.
+    pub const MADE: u16 = 8;
+    /// What the name in the entry before was made for.
+    pub const MADE_AS: u16 = 9;
+    /// A name that is being removed.
+    pub const GONE: u16 = 10;
+    /// A name that is being moved.
+    pub const MOVED: u16 = 11;
 }
 
 /// Ranges whose content vanished since the last commit.
@@ -69,6 +83,7 @@ pub struct Engine {
     pub tracker: Tracker,
     pub hot: crate::hot::HotSet,
     pub fds: Descriptors,
+    pub undo: crate::undo::Undo,
     pub ring: Ring,
     pub transfer: Transfer,
     pub kernel: KernelState,
@@ -115,6 +130,7 @@ pub static mut ENGINE: Engine = Engine {
     tracker: Tracker::new(),
     hot: crate::hot::HotSet::new(),
     fds: Descriptors::new(),
+    undo: crate::undo::Undo::new(),
     ring: Ring::none(),
     transfer: Transfer::new(),
     kernel: KernelState {

@@ -183,6 +183,8 @@ pub struct Control {
     pub fault_source: AtomicU32,
     /// Kernel: process id of the child that the program's fork made. Engine: 0 before the commit that a fork waits for.
     pub birth: AtomicI32,
+    /// 1 while files that the program removed have a hidden name, until the next commit; a futex.
+    pub hides: AtomicU32,
     /// Engine: commits that were checked, and those that could not be since something was written meanwhile.
     pub checks: AtomicU64,
     pub checks_put_off: AtomicU64,

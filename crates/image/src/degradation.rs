@@ -62,4 +62,6 @@ degradations! {
     OlderState = 19, "older-state";
     /// The program may have so few descriptors that none are left for the engine; it runs unprotected.
     DescriptorLimit = 20, "descriptor-limit";
+    /// A file that others have open, or have changed, is not taken back to the commit (with --commit manual).
+    FileKept = 21, "file-kept";
 }

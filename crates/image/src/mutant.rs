@@ -22,6 +22,10 @@ pub enum Mutant {
     AppendWitness,
     /// Offsets of files are set back.
     OffsetUndo,
+    /// Contents and sizes of files are set back.
+    ContentUndo,
+    /// Names of files are set back.
+    NameUndo,
     /// Closed descriptors come back.
     CloseUndo,
     /// A close takes effect only with the next commit.
@@ -81,6 +85,8 @@ impl Mutant {
         (Mutant::Progress, "progress"),
         (Mutant::AppendWitness, "append-witness"),
         (Mutant::OffsetUndo, "offset-undo"),
+        (Mutant::ContentUndo, "content-undo"),
+        (Mutant::NameUndo, "name-undo"),
         (Mutant::CloseUndo, "close-undo"),
         (Mutant::DelayedClose, "delayed-close"),
         (Mutant::FlagsUndo, "flags-undo"),

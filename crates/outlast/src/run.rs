@@ -69,7 +69,8 @@ pub struct Run {
 enum When {
     /// Every event that somebody could see
     Visible,
-    /// When asked by `outlast commit`, and as often as --every says: what was written since is written again
+    /// When asked by `outlast commit`, and as often as --every says: files go back to the commit, too, but what was sent since is
+    /// sent again
     Manual,
 }
 

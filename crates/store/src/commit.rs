@@ -120,7 +120,7 @@ impl<R: Region> Store<'_, R> {
         self.region.publish(COMMITTED, seal(header.seq));
         self.seq = header.seq;
         self.ring_used = (self.ring_used + HEADER + len).next_multiple_of(HEADER);
-        self.journal.used = 0;
+        (self.journal.used, self.journal.count) = (0, 0);
         self.transaction.open = false;
         Ok(header.seq)
     }

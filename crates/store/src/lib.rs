@@ -75,7 +75,7 @@ pub use diff::Page;
 pub use error::{Area, OpenError, StoreError};
 #[cfg(feature = "std")]
 pub use file_region::FileRegion;
-pub use journal::ENTRY_MAX;
+pub use journal::{ENTRIES_MAX, ENTRY_MAX};
 pub use recover::Recovered;
 pub use region::{File, MappedRegion, Region, SyncError};
 pub use scratch::SCRATCH_LEN;

@@ -24,6 +24,10 @@ use outlast_image::control::{anchor_command, state};
 use rustix::event::{poll, PollFd, PollFlags};
 use rustix::time::Timespec;
 use std::sync::atomic::Ordering::{Acquire, Release};
+use std::time::Duration;
+
+/// How long an anchor may take to remove hidden names.
+const TIDYING: Duration = Duration::from_secs(2);
 
 /// Everything the supervisor knows about its program.
 pub struct Supervisor {
@@ -271,11 +275,20 @@ impl Supervisor {
         let command = &self.generation.control().anchor_command;
         command.store(anchor_command::EXIT, Release);
         futex::wake(command);
+        self.await_tidying();
         self.dismiss_anchors();
         // A description that cannot be written any more leaves the old one, and the missing session tells the same.
         let _ = self.meta.write(&self.folder, &self.stores);
         self.folder.remove("session");
         self.stores.remove(0);
+    }
+
+    /// Files that the program removed since its last commit have hidden names, which the anchor removes now.
+    fn await_tidying(&self) {
+        let hides = &self.generation.control().hides;
+        if hides.load(Acquire) != 0 && !self.generation.holders().is_empty() {
+            futex::wait(hides, 1, TIDYING);
+        }
     }
 
     /// Ends the anchors of the generation that runs.

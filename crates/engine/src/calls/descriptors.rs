@@ -5,7 +5,7 @@
 //! that the program closes lives on under a hidden number until the next commit, if closing it is invisible to
 //! others; closing a pipe or socket is seen by its peer and is a visible event.
 
-use crate::calls::{names, offsets, own_folder, own_maps};
+use crate::calls::{names, offsets, own_folder, own_maps, unseen};
 use crate::commit::commit;
 use crate::control::phase;
 use crate::descriptors::HIGHEST;
@@ -44,7 +44,7 @@ pub fn open(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         _ => 0,
     };
     if flags & (O_CREAT | O_TRUNC) != 0 || flags & O_TMPFILE == O_TMPFILE {
-        return names::serve(e, t, call);
+        return if unseen::chosen(e) { unseen::serve(e, t, call) } else { names::serve(e, t, call) };
     }
     match call.nr {
         nr::DUP2 | nr::DUP3 => dup_onto(e, t, call),

@@ -15,6 +15,7 @@ use crate::ring::{op, Entry};
 use crate::state::Engine;
 use crate::sys::{err, nr};
 use crate::thread::Thread;
+use crate::undo;
 use crate::user;
 use core::sync::atomic::Ordering::*;
 use outlast_image::descriptor::descriptor_kind as kind;
@@ -295,7 +296,9 @@ fn note_passed_descriptors(e: &mut Engine, mut control: &[u8]) {
         }
         if control[8..16] == [1, 0, 0, 0, 1, 0, 0, 0] {
             for fd in control[16..len].chunks_exact(4) {
-                e.fds.opened(i32::from_le_bytes(fd.try_into().unwrap_or([0xff; 4])) as i64);
+                let fd = i32::from_le_bytes(fd.try_into().unwrap_or([0xff; 4]));
+                e.fds.opened(fd as i64);
+                undo::share(e, fd);
             }
         }
         let step = (len + 7) & !7;

@@ -1,9 +1,10 @@
-//! /proc/self/fd as the program knows its descriptors: without those of the engine.
+//! Folders as the program knows them: /proc/self/fd without the engine's descriptors, any without the names that it hides.
 
 use crate::descriptors::number_of;
 use crate::state::Engine;
 use crate::sys::{err, nr, syscall};
 use crate::text;
+use crate::undo::hidden;
 use crate::user;
 
 /// Where the name begins in an entry of getdents and of getdents64; its length stands at 16 in both.
@@ -11,7 +12,7 @@ const LEN: u64 = 16;
 const NAME_32: u64 = 18;
 const NAME_64: u64 = 19;
 
-/// Takes the engine's descriptors out of the `len` bytes of entries at `at` that `number`, getdents or getdents64, has read
+/// Takes the engine's descriptors and names out of the `len` bytes of entries at `at` that `number`, getdents or getdents64, has read
 /// from `dir`. How many bytes are left; 0: there was nothing but these.
 pub fn filter(e: &Engine, number: u64, dir: i32, at: u64, len: u64) -> u64 {
     let name = if number == nr::GETDENTS64 { NAME_64 } else { NAME_32 };
@@ -19,7 +20,8 @@ pub fn filter(e: &Engine, number: u64, dir: i32, at: u64, len: u64) -> u64 {
     let (mut from, mut to, end) = (at, at, at + len);
     let mut is_folder = None;
     while let Some(size @ 1..) = user::read::<u16>(from + LEN).map(u64::from).filter(|size| from + size <= end) {
-        let hide = is_own(from) && *is_folder.get_or_insert_with(|| is_descriptor_folder(e, dir));
+        let hide = hidden::is_at(from + name)
+            || is_own(from) && *is_folder.get_or_insert_with(|| is_descriptor_folder(e, dir));
         if !hide {
             if to != from {
                 copy(from, to, size);

@@ -13,6 +13,7 @@ use crate::sys::load_call;
 use crate::sys::{err, nr};
 use crate::thread::Thread;
 use crate::tracker::Track;
+use crate::undo;
 use crate::user;
 use core::arch::global_asm;
 use core::mem::offset_of;
@@ -123,6 +124,7 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> Outcome {
     let mut room = CloneArgs::default();
     let Some(noted) = Noted::new(call, &mut room) else { return Outcome::Return(err::EFAULT) };
     degrade(Degradation::Children);
+    undo::share_all(e);
     birth::expect();
     commit(e, call.pending(pending_kind::SPAWN));
     let call = &noted.call;

@@ -8,11 +8,12 @@ use crate::mutant::without;
 use crate::scratch;
 use crate::state::{journal, object, Engine};
 use crate::sys::{err, nr, syscall};
+use crate::undo::{self, rollback::Rollback};
 use outlast_image::descriptor::descriptor_kind as kind;
 use outlast_image::layout::{session, ENGINE_FDS, HIDING_FDS, SESSION_BASE};
 use outlast_image::mutant::Mutant;
+use outlast_store::ENTRIES_MAX;
 
-const MOST: usize = 65536;
 const F_GETFD: u64 = 1;
 const FD_CLOEXEC: i64 = 1;
 const O_CLOEXEC: u64 = 0o2000000;
@@ -21,8 +22,8 @@ const O_CLOEXEC: u64 = 0o2000000;
 /// word of the session, so that a successor goes on where this process dies; a single step may be repeated.
 const UNDO_PROGRESS: *mut u64 = (SESSION_BASE + session::PENDING + 3072) as *mut u64;
 
-/// Bits of a number of entries.
-const COUNT: u64 = (1 << 17) - 1;
+/// Of a number of entries: as many bits as it takes.
+const COUNT: u64 = ENTRIES_MAX as u64;
 
 /// The word for commit `seq`, `entries` in the journal and the first `left` of them still to be undone.
 fn progress(seq: u64, entries: usize, left: usize) -> u64 {
@@ -31,15 +32,12 @@ fn progress(seq: u64, entries: usize, left: usize) -> u64 {
 
 /// Undoes the journal, newest entry first, and fills the table with what was open at the commit.
 pub fn undo(e: &mut Engine) {
-    // The journal runs forwards, undoing runs backwards: entries pass through the scratch buffer.
-    let buf = scratch::maps_text();
+    // The journal runs forwards, undoing runs backwards.
+    let entries: &mut [u64] = bytemuck::cast_slice_mut(scratch::maps_text());
     let (mut n, mut undone) = (0, 0);
-    e.store().journal_for_each(&mut |kind, bytes| {
-        if bytes.len() <= 16 && n < MOST {
-            let mut entry = [0u8; 24];
-            entry[..2].copy_from_slice(&kind.to_le_bytes());
-            entry[8..8 + bytes.len()].copy_from_slice(bytes);
-            buf[n * 24..n * 24 + 24].copy_from_slice(&entry);
+    e.store().journal_for_each(&mut |at, kind, _| {
+        if n < ENTRIES_MAX as usize {
+            entries[n] = at;
             n += 1;
             if kind == journal::UNDONE {
                 undone = n;
@@ -51,8 +49,10 @@ pub fn undo(e: &mut Engine) {
     let reached = unsafe { UNDO_PROGRESS.read_volatile() };
     let left = (reached & COUNT) as usize;
     let from = if reached == progress(seq, n, left) { left.min(n) } else { n };
+    let mut files = Rollback::new();
     for i in (undone..from).rev() {
-        undo_entry(e, &buf[i * 24..i * 24 + 24]);
+        files.undo(e, entries[i]);
+        undo_entry(e, entries[i]);
         // SAFETY: as above.
         unsafe { UNDO_PROGRESS.write_volatile(progress(seq, n, i)) };
     }
@@ -61,6 +61,7 @@ pub fn undo(e: &mut Engine) {
     }
     load_table(e);
     close_hidden(e);
+    undo::rolled_back(e);
 }
 
 /// Closes what a predecessor had closed for good before its last commit, and could not close any more: numbers that the
@@ -77,10 +78,9 @@ fn close_hidden(e: &Engine) {
     }
 }
 
-fn undo_entry(e: &Engine, entry: &[u8]) {
-    let kind = u16::from_le_bytes([entry[0], entry[1]]);
-    let a = i64::from_le_bytes(entry[8..16].try_into().unwrap_or([0; 8]));
-    let b = i64::from_le_bytes(entry[16..24].try_into().unwrap_or([0; 8]));
+fn undo_entry(e: &mut Engine, at: u64) {
+    let Some((kind, bytes, _)) = e.store().journal_read(at) else { return };
+    let Ok([a, b]) = bytemuck::try_pod_read_unaligned::<[i64; 2]>(bytes) else { return };
     // SAFETY: descriptor calls on the program's table; numbers that are not open give EBADF.
     unsafe {
         match kind {

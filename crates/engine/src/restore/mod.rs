@@ -327,7 +327,7 @@ unsafe fn requeue_signals(e: &mut Engine) {
     }
     window::compare(e);
     let known = crate::state::engine();
-    e.store().journal_for_each(&mut |kind, bytes| {
+    e.store().journal_for_each(&mut |_, kind, bytes| {
         if kind == journal::SIGNAL && bytes.len() == 128 {
             let info: [u64; 16] = bytemuck::pod_read_unaligned(bytes);
             let sig = info[0] as i32;

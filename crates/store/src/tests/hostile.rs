@@ -42,7 +42,7 @@ fn read_all<R: Region>(store: &mut Store<R>) -> Contents {
         assert_eq!(store.object(kind, key, &mut bytes), Some(len));
         objects.insert((kind, key), bytes);
     }
-    store.journal_for_each(&mut |_, _| {});
+    store.journal_for_each(&mut |_, _, _| {});
     let stats = store.stats();
     assert_eq!((stats.live_pages, stats.objects), (pages.len() as u64, objects.len() as u64));
     Contents { pages, objects }

@@ -181,6 +181,6 @@ pub fn compare_frames(store: &Store<Recorder>, model: &Model) -> Result<(), Stri
 /// What the journal holds.
 pub fn journal(store: &mut Store<Recorder>) -> Vec<(u16, Rc<Vec<u8>>)> {
     let mut entries = Vec::new();
-    store.journal_for_each(&mut |kind, bytes| entries.push((kind, Rc::new(bytes.to_vec()))));
+    store.journal_for_each(&mut |_, kind, bytes| entries.push((kind, Rc::new(bytes.to_vec()))));
     entries
 }

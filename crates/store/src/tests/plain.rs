@@ -105,7 +105,7 @@ fn the_journal_counts_until_the_next_commit() {
     let mut store = fresh();
     let entries = |store: &mut Store<VecRegion>| {
         let mut entries = Vec::new();
-        store.journal_for_each(&mut |kind, bytes| entries.push((kind, bytes.to_vec())));
+        store.journal_for_each(&mut |_, kind, bytes| entries.push((kind, bytes.to_vec())));
         entries
     };
     store.journal_append(1, b"first").unwrap();
@@ -124,6 +124,30 @@ fn the_journal_counts_until_the_next_commit() {
     assert_eq!(entries(&mut store), []);
     let (mut store, _) = reopened(store);
     assert_eq!(entries(&mut store), []);
+}
+
+#[test]
+fn what_a_commit_made_void_can_be_read_until_something_new_is_noted() {
+    let mut store = fresh();
+    let previous = |store: &mut Store<VecRegion>| {
+        let mut entries = Vec::new();
+        store.journal_of_previous(&mut |kind, bytes| entries.push((kind, bytes.to_vec())));
+        entries
+    };
+    let noted = [(1, b"first".to_vec()), (2, b"second".to_vec())];
+    for (kind, bytes) in &noted {
+        store.journal_append(*kind, bytes).unwrap();
+    }
+    assert_eq!(previous(&mut store), []);
+    store.begin();
+    store.commit().unwrap();
+    assert_eq!(previous(&mut store), noted);
+    let (mut store, _) = reopened(store);
+    assert_eq!(previous(&mut store), noted);
+    store.journal_append(3, b"new").unwrap();
+    assert_eq!(previous(&mut store), []);
+    assert_eq!(store.journal_read(0).map(|(kind, bytes, next)| (kind, bytes.to_vec(), next)).unwrap().0, 3);
+    assert!(store.journal_read(store.journal_end()).is_none());
 }
 
 #[test]

@@ -1,0 +1,133 @@
+//! Files as they were at the commit: contents, sizes and names that the program changed are set back by a rollback.
+//!
+//! Where a commit stands before every visible event there is nothing to set back. A program that commits only when it is asked
+//! to (`--commit manual`) is taken far back, and finds its files as it knows them: before a change, what undoes it goes into
+//! the journal. Contents are set back where nobody else has the file open (see [`exclusive`]); where somebody has, the write
+//! is an event like any output of such a program. What cannot be undone is preceded by a commit.
+//!
+//! | entry | noted before | undone by |
+//! |---|---|---|
+//! | `FILE` identity, size, descriptor, path | the first change of a file's content since the commit | setting the size |
+//! | `BYTES` place of the `FILE`, offset, bytes | what overwrites or cuts off bytes older than that | writing them |
+//! | `MADE` name | making a name | removing it |
+//! | `MADE_AS` identity | (after that) | |
+//! | `GONE` identity, number of the hidden name, name | removing a file's name, or replacing it | renaming the hidden name |
+//! | `MOVED` identity, flags, both names | renaming | renaming |
+//!
+//! Entries are undone newest first, each only where names and files still are what the program made of them, so that it
+//! may be done twice. Folders are removed after a commit. Modes, owners, times and attributes stay as they were set, as does what
+//! a mapping shares.
+
+mod content;
+mod exclusive;
+pub mod hidden;
+mod look;
+mod names;
+mod place;
+pub mod rollback;
+
+pub use exclusive::{share, share_all};
+
+use crate::calls;
+use crate::calls::unseen::chosen;
+use crate::commit::commit_before_call;
+use crate::control::degrade;
+use crate::dispatch::Call;
+use crate::state::Engine;
+use outlast_image::degradation::Degradation;
+use outlast_image::descriptor::descriptor_kind as kind;
+use outlast_store::{MappedRegion, Store};
+
+/// What the engine keeps in mind for this.
+pub struct Undo {
+    known: content::Known,
+    pub shared: exclusive::Shared,
+}
+
+impl Undo {
+    pub const fn new() -> Undo {
+        Undo { known: content::Known::new(), shared: exclusive::Shared::new() }
+    }
+
+}
+
+/// A commit was published.
+pub fn committed(store: &mut Store<'static, MappedRegion>) {
+    if hidden::exist() {
+        hidden::remove_committed(store);
+    }
+}
+
+/// A rollback has undone the journal: what was removed before the commit may still have to be removed for good, and the
+/// program goes on in its directory of then.
+pub fn rolled_back(e: &mut Engine) {
+    if chosen(e) {
+        hidden::remove_committed(e.store());
+        e.undo.known.forget();
+        exclusive::load(e);
+        calls::directory::return_to(e);
+    }
+}
+
+/// Why a change could not be noted.
+enum Failure {
+    /// The journal is full.
+    Full,
+    /// There is no way to undo it.
+    Impossible,
+}
+
+/// What is to be done about a change before it is made.
+pub enum Before {
+    /// It may be made.
+    Ready,
+    /// It may be made, and [`after`] must be told of it.
+    Making,
+    /// It cannot be undone: to be made as if commits were taken for every visible event.
+    Visible,
+}
+
+/// Notes how to undo what the call is about to do to files.
+pub fn before(e: &mut Engine, call: &Call) -> Before {
+    for _ in 0..2 {
+        match names::note(e, call).and_then(|before| content::note(e, call).map(|()| before)) {
+            Ok(before) => return before,
+            Err(Failure::Impossible) if names::concerns(call) => return Before::Visible,
+            // Whoever is restored from here writes the same again.
+            Err(Failure::Impossible) if commit_before_call(e) != 0 && content::note_size(e, call).is_ok() => {
+                return Before::Ready
+            }
+            Err(Failure::Full) if commit_before_call(e) != 0 => {}
+            Err(_) => break,
+        }
+    }
+    degrade(Degradation::FileKept);
+    Before::Ready
+}
+
+/// Tells what became of a name that was to be made.
+pub fn after(e: &mut Engine, call: &Call, result: i64) {
+    names::note_made(e, call, result);
+}
+
+/// Is what the call writes to a file? It does not wait then, and nobody commits before it is done.
+pub fn writes_file(e: &mut Engine, call: &Call) -> bool {
+    content::target(call).is_some_and(|fd| e.fds.kind(fd) == kind::REGULAR)
+}
+
+/// The program ends: what it removed is gone for good.
+pub fn settle(e: &mut Engine) {
+    if hidden::exist() {
+        commit_before_call(e);
+    }
+}
+
+/// Notes `bytes` in the journal.
+fn append(e: &mut Engine, kind: u16, bytes: &[u8]) -> Result<(), Failure> {
+    e.store().journal_append(kind, bytes).map_err(|_| Failure::Full)
+}
+
+/// The total length of a list of buffers.
+fn length_of(at: u64, count: u64) -> u64 {
+    calls::message::Vectors::new(at, count).map_or(0, |v| v.total)
+}
