@@ -8,6 +8,8 @@ pub const CASES: &[Case] = &[
     Case::new("pipe_echo", |_| Ok(Program::new(&[&program("echo")])), pipe),
     Case::new("pipe_echo_static", |_| Ok(Program::new(&[&program("echo-static")])), pipe),
     Case::new("socket_echo", |_| Ok(Program::new(&[&program("echo")])), |_| Drive::Socket(noise(1_000_000))),
+    Case::new("pipe_inputs", |_| Ok(Program::new(&[&program("inputs")])), |_| Drive::Pipes(noise(300_000))),
+    Case::new("socket_inputs", |_| Ok(Program::new(&[&program("inputs")])), |_| Drive::Socket(noise(300_000))),
     Case::new("cat", |_| Ok(Program::new(&["/bin/cat"])), pipe).needs(&["/bin/cat"]),
     Case::new("cat_files", |_| Ok(Program::new(&["/bin/cat"])), |_| Drive::Files(noise(8_000_000).bytes))
         .needs(&["/bin/cat"]),

@@ -3,6 +3,7 @@
 use crate::control::{control, phase};
 use crate::mutant::without;
 use crate::native;
+use crate::operation;
 use crate::regions;
 use crate::saving::Saving;
 use crate::state::{object, Engine};
@@ -98,6 +99,8 @@ fn commit_stopped(e: &mut Engine, t: &mut Thread, pending: PendingCall) -> u64 {
         store.put(object::QUEUE, 0, e.queue.bytes());
         e.queue.dirty = false;
     }
+    crate::inputs::save(e);
+    let Some(store) = &mut e.store else { return 0 };
     if e.undo.shared.dirty {
         store.put(object::SHARED, 0, e.undo.shared.bytes());
         e.undo.shared.dirty = false;
@@ -108,6 +111,7 @@ fn commit_stopped(e: &mut Engine, t: &mut Thread, pending: PendingCall) -> u64 {
     }
     t.fs_base = thread::fs_base();
     save_context(store, t, context_of(t, t.regs, pending));
+    e.is_settled = operation::settles(&pending);
     if world::has_several() {
         threads::save(e, t);
     }

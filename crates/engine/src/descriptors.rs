@@ -1,5 +1,6 @@
 //! What the engine knows of the program's descriptors: which are open, what they are, whose offset is noted.
 
+use crate::noted::is_stream;
 use crate::own_descriptors::Passing;
 use crate::sys::{nr, syscall};
 use outlast_image::descriptor::descriptor_kind as kind;
@@ -17,6 +18,8 @@ pub struct Descriptors {
     pub kinds: [u8; CACHED],
     /// The commit since which the offset is in the journal.
     noted: [u64; CACHED],
+    /// What tells sources of input apart; 0: not asked yet, 1: it is none whose input is noted.
+    sources: [u64; CACHED],
     /// Length of `open` in words that matter.
     words: usize,
     /// Changed since the last commit.
@@ -98,12 +101,31 @@ pub fn classify(fd: i32) -> u32 {
     }
 }
 
+const NO_SOURCE: u64 = 1;
+
+/// Device and inode of a stream: a pipe without packets, a stream socket, a terminal.
+fn source_of(fd: i32, kind: u32) -> Option<u64> {
+    let mut st = [0u64; 18];
+    // SAFETY: F_GETFL has no effect; fstat writes 144 bytes.
+    let (flags, r) = unsafe { (syscall!(nr::FCNTL, fd, F_GETFL), syscall!(nr::FSTAT, fd, st.as_mut_ptr())) };
+    let is_stream = match kind {
+        kind::PIPE => flags >= 0 && flags as u64 & O_DIRECT == 0,
+        kind::SOCKET => is_stream(fd),
+        kind::TERMINAL => true,
+        _ => false,
+    };
+    // FNV-1a of two words; never one of the two numbers that mean something else.
+    let mix = |h: u64, word: u64| (h ^ word).wrapping_mul(0x100_0000_01b3);
+    (is_stream && r == 0).then(|| mix(mix(0xcbf2_9ce4_8422_2325, st[0]), st[1]) | 1 << 63)
+}
+
 impl Descriptors {
     pub const fn new() -> Self {
         Descriptors {
             open: [0; HIGHEST / 64],
             kinds: [0; CACHED],
             noted: [0; CACHED],
+            sources: [0; CACHED],
             words: 0,
             dirty: false,
             own: 0,
@@ -162,6 +184,7 @@ impl Descriptors {
         if fd < CACHED {
             self.kinds[fd] = 0;
             self.noted[fd] = 0;
+            self.sources[fd] = 0;
         }
     }
 
@@ -174,6 +197,7 @@ impl Descriptors {
             if (fd as usize) < CACHED {
                 self.kinds[fd as usize] = 0;
                 self.noted[fd as usize] = 0;
+                self.sources[fd as usize] = 0;
             }
         }
     }
@@ -208,6 +232,18 @@ impl Descriptors {
     /// The flags of some file are about to change, and so for all descriptors of it.
     pub fn forget_kinds(&mut self) {
         self.kinds = [0; CACHED];
+        self.sources = [0; CACHED];
+    }
+
+    /// What tells the stream that `fd` reads from apart from all others, as long as it is open; `None`: it is no stream.
+    #[inline]
+    pub fn source(&mut self, fd: i32) -> Option<u64> {
+        let known = self.sources.get(fd as usize).copied().unwrap_or(0);
+        let source = if known != 0 { known } else { source_of(fd, self.kind(fd)).unwrap_or(NO_SOURCE) };
+        if let Some(place) = self.sources.get_mut(fd as usize) {
+            *place = source;
+        }
+        (source != NO_SOURCE).then_some(source)
     }
 
     /// Must the offset of `fd` be noted in the journal of commit `seq`? True once for each commit.
@@ -228,6 +264,7 @@ impl Descriptors {
         self.open = [0; HIGHEST / 64];
         self.kinds = [0; CACHED];
         self.noted = [0; CACHED];
+        self.sources = [0; CACHED];
         self.words = 0;
         self.delayed_count = 0;
     }

@@ -4,6 +4,7 @@ use crate::calls;
 use crate::commit::{commit, commit_at_gate};
 use crate::control::{control, degrade, phase};
 use crate::held;
+use crate::inputs::readiness;
 use crate::kernel_writes;
 use crate::state::{engine, Engine};
 use crate::sys::{err, nr};
@@ -58,8 +59,10 @@ pub fn slow_down_tracked(e: &Engine) {
     }
 }
 
-/// From now on, or no more, calls that may wait do not go straight through the gate.
+/// From now on, or no more unless somebody else needs it, calls that may wait do not go straight through the gate.
 pub fn slow_down_waits(on: bool) {
+    // SAFETY: only looks whether there is a log.
+    let on = on || held::is_on() || world::has_several() || unsafe { !engine().inputs.is_empty() };
     // SAFETY: only looks which tracker there is.
     let tracker = unsafe { &engine().tracker };
     for (n, class) in CLASS.iter().enumerate() {
@@ -129,7 +132,8 @@ pub unsafe extern "C" fn dispatch(t: &mut Thread) {
     world::arrive(t, standing::IN_CALL);
     let call = Call::at(t);
     // A call that has trapped is served with the lock: its site may be rewritten.
-    if t.by_trap == 0 && waits_by_itself(&call) && !names_own(engine(), &call) {
+    let needs_no_lock = t.by_trap == 0 && waits_by_itself(&call) && engine().inputs.is_empty();
+    if needs_no_lock && !names_own(engine(), &call) {
         let r = interruptible(t, &call);
         t.regs.rax = r as u64;
         call_made(t);
@@ -212,7 +216,7 @@ fn serve(e: &mut Engine, t: &mut Thread, call: Call) -> Outcome {
         Class::Pure | Class::Object if calls::posix_timers::is_one(call.nr) => {
             Return(calls::posix_timers::serve(e, t, &call))
         }
-        Class::Pure => Return(interruptible(t, &call)),
+        Class::Pure => Return(readiness::answer(e, &call).unwrap_or_else(|| interruptible(t, &call))),
         Class::Map => Return(calls::memory::serve(e, t, &call)),
         Class::Open => Return(calls::descriptors::open(e, t, &call)),
         Class::Close => Return(calls::descriptors::close(e, t, &call)),

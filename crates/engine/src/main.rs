@@ -21,6 +21,7 @@ mod frame;
 mod gate;
 mod held;
 mod hot;
+mod inputs;
 mod interrupted;
 mod kernel_writes;
 mod memory_functions;

@@ -8,7 +8,8 @@ use crate::ring::{self, progress, save_progress, Entry};
 use crate::state::Engine;
 use crate::sys::{err, nr, syscall};
 use crate::thread::Thread;
-use outlast_image::context::pending_kind;
+use outlast_calls::Class;
+use outlast_image::context::{pending_kind, PendingCall};
 use outlast_image::descriptor::descriptor_kind;
 use outlast_image::event::phase as at;
 use outlast_image::mutant::Mutant;
@@ -23,6 +24,18 @@ pub fn kind(e: &Engine) -> u32 {
         pending_kind::RING
     } else {
         pending_kind::NOTED
+    }
+}
+
+/// Will what a commit stands before be known to be done, and with which result, even after reads that were noted since? What an
+/// input brought is not: they bring theirs to the same place.
+pub fn settles(pending: &PendingCall) -> bool {
+    match pending.kind {
+        pending_kind::NONE => true,
+        pending_kind::RING | pending_kind::NOTED => {
+            outlast_calls::row(pending.nr as u64).is_some_and(|row| row.class != Class::Input)
+        }
+        _ => false,
     }
 }
 
@@ -48,6 +61,18 @@ impl Operation {
         Operation { done, ..Operation::new(seq) }
     }
 
+    /// A noted read, which has an identifier of its own.
+    pub fn input(id: u64) -> Operation {
+        Operation { part: id as u16, ..Operation::new(id >> 16) }
+    }
+
+    /// The result of the noted read `id`, if a dead predecessor got that far. It is for the caller to keep: a place apart from the
+    /// ring is there for the committed operation only. To be called when [`Operation::resumed`] may be.
+    pub fn found_input(e: &mut Engine, id: u64) -> Option<i64> {
+        let on_ring = if without(Mutant::CompletionLookup) { None } else { ring::completed(id) };
+        on_ring.or_else(|| noted_result(e, id))
+    }
+
     /// The commit that it stands behind.
     pub fn seq(&self) -> u64 {
         self.seq
@@ -60,9 +85,7 @@ impl Operation {
         let done = done.max(first);
         let id = operation_id(seq, part);
         let on_ring = if without(Mutant::CompletionLookup) { None } else { ring::predecessor_result(id) };
-        // A ring that a predecessor could not have again left the rest to noted calls.
-        let found =
-            on_ring.or_else(|| if without(Mutant::NoteLookup) { None } else { noted::predecessor_result(e, id) });
+        let found = on_ring.or_else(|| noted_result(e, id));
         Operation { seq, part, done, found, resumed: true }
     }
 
@@ -102,11 +125,14 @@ impl Operation {
     /// The next part's result: the predecessor's, or that of `call`, which gets the part's identifier.
     #[inline]
     pub fn perform(&mut self, e: &mut Engine, call: impl FnOnce(&mut Engine, u64) -> i64) -> i64 {
+        let id = operation_id(self.seq, self.part);
         if let Some(r) = self.found.take() {
+            e.performed = (id, r);
             return r;
         }
         phase(at::OPERATION);
-        let r = call(e, operation_id(self.seq, self.part));
+        let r = call(e, id);
+        e.performed = (id, r);
         phase(at::COMPLETED);
         r
     }
@@ -116,6 +142,15 @@ impl Operation {
         self.done += n;
         save_progress(operation_id(self.seq, self.part), self.done);
         self.part = self.part.wrapping_add(1);
+    }
+}
+
+/// A ring that a predecessor could not have again left the rest to noted calls.
+fn noted_result(e: &mut Engine, id: u64) -> Option<i64> {
+    if without(Mutant::NoteLookup) {
+        None
+    } else {
+        noted::predecessor_result(e, id)
     }
 }
 

@@ -374,7 +374,15 @@ pub fn predecessor_result(user_data: u64) -> Option<i64> {
     Some(found)
 }
 
-fn completed(user_data: u64) -> Option<i64> {
+/// Keeps a result apart from the ring, which other operations will go through before the next commit.
+pub fn keep_result(user_data: u64, result: i64) {
+    if !AGAIN.contains(&result) {
+        write_slot(RESULTS, user_data, result as u64);
+    }
+}
+
+/// What the ring of the dead predecessor says of an operation.
+pub fn completed(user_data: u64) -> Option<i64> {
     // SAFETY: all offsets are checked against the ring's page before use.
     unsafe {
         let l = read_volatile(SAVED_LAYOUT as *const Layout);

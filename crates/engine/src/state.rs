@@ -1,6 +1,7 @@
 //! Everything the engine knows, in one place. Private memory: a restored process starts from the store instead.
 
 use crate::descriptors::Descriptors;
+use crate::inputs;
 use crate::mutant::without;
 use crate::noted::transfer::Transfer;
 use crate::queued::Queue;
@@ -34,6 +35,8 @@ pub mod object {
     pub const THREADS: u16 = 10;
     /// Identities of files whose open descriptions others share.
     pub const SHARED: u16 = 11;
+    /// Input that a restored program had not taken again yet, in its order; key: number of the piece.
+    pub const INPUT: u16 = 12;
 }
 
 /// Kinds of journal entry.
@@ -60,6 +63,8 @@ pub mod journal {
     pub const GONE: u16 = 10;
     /// A name that is being moved.
     pub const MOVED: u16 = 11;
+    /// What a read took, with the source: see [`crate::inputs`].
+    pub const INPUT: u16 = 12;
 }
 
 /// Ranges whose content vanished since the last commit.
@@ -89,6 +94,14 @@ pub struct Engine {
     pub kernel: KernelState,
     /// Signals that the program sent to itself.
     pub queue: Queue,
+    /// Input that the program is to get again.
+    pub inputs: inputs::Log,
+    /// Input that was noted since the last commit.
+    pub noted: inputs::Noted,
+    /// What the last commit stands before is known to be done, and will not be done again however much later.
+    pub is_settled: bool,
+    /// The last operation that was made, and its result.
+    pub performed: (u64, i64),
     /// The kernel state changed since the last commit.
     pub kernel_dirty: bool,
     /// The working directory is not the one in the store.
@@ -145,11 +158,16 @@ pub static mut ENGINE: Engine = Engine {
         mm: [0; 10],
         itimer: [0; 2],
         timers: [PosixTimer::NONE; TIMERS],
+        one_shot: 0,
         umask: 0,
         window_fd: -1,
         window: [0; 4],
     },
     queue: Queue::new(),
+    inputs: inputs::Log::new(),
+    noted: inputs::Noted::new(),
+    is_settled: false,
+    performed: (0, 0),
     kernel_dirty: false,
     directory_dirty: true,
     maps_dirty: false,

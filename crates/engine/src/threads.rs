@@ -26,6 +26,9 @@ pub fn save(e: &mut Engine, own: &mut Thread) {
     world::each(|place| {
         // SAFETY: the thread stands still.
         let t = unsafe { thread::at(place) };
+        if place != own.place && t.standing.load(Acquire) == standing::IN_PART {
+            e.is_settled = false;
+        }
         if place != own.place && t.is_fresh && !without(Mutant::ThreadContexts) {
             let context = standing_context(t);
             save_context(store, t, context);

@@ -43,6 +43,8 @@ pub struct KernelState {
     /// asked; -1 if it never did.
     pub window_fd: i32,
     pub window: [u16; 4],
+    /// 1 from the first EPOLLONESHOT on.
+    pub one_shot: u64,
     /// By the numbers that the program knows.
     pub timers: [PosixTimer; TIMERS],
 }

@@ -84,6 +84,11 @@ impl<R: Region> Store<'_, R> {
         Ok(())
     }
 
+    /// How many entries there are.
+    pub fn journal_count(&self) -> u32 {
+        self.journal.count
+    }
+
     /// Where the next entry will lie: what [`Store::journal_read`] takes.
     pub fn journal_end(&self) -> u64 {
         self.journal.used

@@ -2,17 +2,19 @@
 
 use crate::calls::{groups, window};
 use crate::dispatch::{interruptible, redo, Call};
+use crate::inputs::readiness::{self, FIONREAD};
 use crate::state::Engine;
 use crate::thread::Thread;
 
-/// Requests without any effect: TCGETS, TIOCOUTQ, FIONREAD, TIOCGSID, TCGETS2, TIOCGPTN …
-const ASKING: [u64; 9] = [0x5401, 0x5405, 0x5411, 0x5415, 0x541b, 0x5429, 0x802c_542a, 0x8004_5430, 0x8004_5439];
+/// Requests without any effect: TCGETS, TIOCOUTQ, TIOCGSID, TCGETS2, TIOCGPTN …
+const ASKING: [u64; 8] = [0x5401, 0x5405, 0x5411, 0x5415, 0x5429, 0x802c_542a, 0x8004_5430, 0x8004_5439];
 
 pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     match call.args[1] & 0xffff_ffff {
         window::TIOCGWINSZ => window::ask(e, t, call),
         groups::TIOCGPGRP => groups::ask_foreground(e, t, call),
         groups::TIOCSPGRP => groups::set_foreground(e, t, call),
+        FIONREAD => readiness::answer(e, call).unwrap_or_else(|| interruptible(t, call)),
         request if ASKING.contains(&request) => interruptible(t, call),
         _ => redo(e, t, call),
     }

@@ -2,20 +2,27 @@
 //! after, and made again only if it had not been made.
 
 use crate::dispatch::{visible, Call};
+use crate::inputs::readiness::Interest;
 use crate::own_descriptors::Passing;
 use crate::state::Engine;
 use crate::sys::{err, nr, syscall};
 use crate::text;
 use crate::thread::Thread;
+use crate::user;
 
 pub const EPOLL_CTL: u64 = 233;
 const ADD: u64 = 1;
 const DEL: u64 = 2;
 const MOD: u64 = 3;
 const ENOENT: i64 = -2;
+const EPOLLONESHOT: u32 = 1 << 30;
 
 /// epoll_ctl.
 pub fn control(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
+    let events = if call.args[1] == DEL { 0 } else { user::read::<u32>(call.args[3]).unwrap_or(0) };
+    if events & EPOLLONESHOT != 0 && e.kernel.one_shot == 0 {
+        (e.kernel.one_shot, e.kernel_dirty) = (1, true);
+    }
     visible(e, t, call)
 }
 
@@ -37,21 +44,12 @@ pub fn rearm(fd: i32, buf: &mut [u8]) {
         let Ok(info) = Passing::open(name.as_ptr(), 0) else { return };
         syscall!(nr::READ, info.fd, buf.as_mut_ptr(), buf.len()).max(0) as usize
     };
-    for line in buf[..n].split(|&b| b == b'\n').filter(|l| l.starts_with(b"tfd:")) {
-        let mut words = line.split(|b| *b == b' ' || *b == b'\t').filter(|w| !w.is_empty());
-        let mut value = |radix| words.by_ref().nth(1).map_or(0, |w| number(w, radix));
-        let (target, events, data) = (value(10), value(16), value(16));
+    for interest in buf[..n].split(|&b| b == b'\n').filter_map(Interest::parse) {
         // struct epoll_event is packed: 4 bytes of events, 8 of data.
         let mut event = [0u8; 12];
-        event[..4].copy_from_slice(&(events as u32).to_le_bytes());
-        event[4..].copy_from_slice(&data.to_le_bytes());
+        event[..4].copy_from_slice(&interest.events.to_le_bytes());
+        event[4..].copy_from_slice(&interest.data.to_le_bytes());
         // SAFETY: sets the interest that is there.
-        unsafe { syscall!(EPOLL_CTL, fd, MOD, target, event.as_ptr()) };
+        unsafe { syscall!(EPOLL_CTL, fd, MOD, interest.fd, event.as_ptr()) };
     }
-}
-
-fn number(word: &[u8], radix: u32) -> u64 {
-    word.iter()
-        .map_while(|c| (*c as char).to_digit(radix))
-        .fold(0u64, |v, d| v.wrapping_mul(radix as u64).wrapping_add(d as u64))
 }

@@ -5,9 +5,10 @@
 //! stands before, and a restored process gives it to the program.
 
 use super::message::{self, Header, Vectors, CONTROL, CONTROL_LEN, DATA, DATA_LEN, HEAD, NAME, NAME_LEN};
-use super::{messages, offsets};
-use crate::commit::commit;
+use super::{messages, offsets, unseen};
+use crate::commit::{commit, commit_before_call};
 use crate::dispatch::{interruptible, visible, Call};
+use crate::inputs;
 use crate::mutant::without;
 use crate::noted::records;
 use crate::operation::{self, is_nonblocking, is_ready, knows_nowait, wait_ready, Operation, POLLIN};
@@ -56,23 +57,38 @@ fn message_flags(call: &Call) -> u64 {
 /// Makes the call. `whole` is what the program called, of which it may be a part.
 pub fn consume(e: &mut Engine, t: &mut Thread, call: &Call, whole: &Call) -> i64 {
     let flags = message_flags(call);
-    if flags & (MSG_PEEK | MSG_ERRQUEUE) != 0 || without(Mutant::InputCommit) {
-        return interruptible(t, call);
-    }
     let fd = call.fd();
     loop {
-        if !is_ready(fd, POLLIN) {
-            if flags & MSG_DONTWAIT != 0 || is_nonblocking(fd) {
-                return err::EAGAIN;
-            }
-            let timeout = if e.fds.kind(fd) == kind::TERMINAL { terminal_timeout(fd) } else { receive_timeout(e, fd) };
-            let r = wait_ready(t, fd, POLLIN, timeout);
-            if err::is(r) {
+        if let Some(r) = inputs::serve_again(e, call) {
+            return r;
+        }
+        if flags & (MSG_PEEK | MSG_ERRQUEUE) != 0 || without(Mutant::InputCommit) {
+            return interruptible(t, call);
+        }
+        let source = inputs::source_of(e, call);
+        // A noted read that does not wait need not ask first.
+        let asks = source.is_none() || !inputs::has_room(e) || !knows_nowait(e.fds.kind(fd));
+        if asks && !is_ready(fd, POLLIN) {
+            if let Some(r) = wait(e, t, fd, flags) {
                 return r;
             }
-            if r == 0 {
-                return if e.fds.kind(fd) == kind::TERMINAL { 0 } else { err::EAGAIN };
+        }
+        // While it waited another thread may have read, or committed. A commit makes room.
+        if source.is_some() && !inputs::has_room(e) && commit_before_call(e) == 0 {
+            return interruptible(t, call);
+        }
+        if let Some(source) = source.filter(|_| inputs::has_room(e)) {
+            match inputs::take(e, t, call, source) {
+                err::EAGAIN => {}
+                r => return r,
             }
+            if let Some(r) = wait(e, t, fd, flags) {
+                return r;
+            }
+            continue;
+        }
+        if unseen::chosen(e) {
+            return interruptible(t, call);
         }
         let seq = commit(e, whole.pending(operation::kind(e)));
         if seq == 0 {
@@ -83,6 +99,20 @@ pub fn consume(e: &mut Engine, t: &mut Thread, call: &Call, whole: &Call) -> i64
         if r != err::EAGAIN || flags & MSG_DONTWAIT != 0 || is_nonblocking(fd) {
             return r;
         }
+    }
+}
+
+/// Waits for input. `Some`: the call's result, as there is none.
+fn wait(e: &mut Engine, t: &mut Thread, fd: i32, flags: u64) -> Option<i64> {
+    if flags & MSG_DONTWAIT != 0 || is_nonblocking(fd) {
+        return Some(err::EAGAIN);
+    }
+    let is_terminal = e.fds.kind(fd) == kind::TERMINAL;
+    let timeout = if is_terminal { terminal_timeout(fd) } else { receive_timeout(e, fd) };
+    match wait_ready(t, fd, POLLIN, timeout) {
+        0 => Some(if is_terminal { 0 } else { err::EAGAIN }),
+        r if err::is(r) => Some(r),
+        _ => None,
     }
 }
 

@@ -5,6 +5,7 @@ use super::{messages, move_between, offsets, splice, write_file};
 use crate::commit::commit;
 use crate::control::control;
 use crate::dispatch::{interruptible, native, visible, Call};
+use crate::inputs;
 use crate::mutant::without;
 use crate::operation::{self, is_nonblocking, knows_nowait, wait_ready, Operation, POLLOUT};
 use crate::ring::{op, Entry};
@@ -40,7 +41,7 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         (nr::SENDMMSG, _) => messages::send(e, t, call),
         (nr::SPLICE, _) => splice::serve(e, t, call),
         (nr::SENDFILE | nr::COPY_FILE_RANGE, _) => move_between::serve(e, t, call),
-        _ => visible(e, t, call),
+        _ => inputs::serve_again(e, call).unwrap_or_else(|| visible(e, t, call)),
     }
 }
 

@@ -3,6 +3,7 @@
 use super::{move_between, offsets};
 use crate::commit::commit;
 use crate::dispatch::{interruptible, Call};
+use crate::inputs;
 use crate::operation::{is_nonblocking, wait_ready, Operation, POLLIN, POLLOUT};
 use crate::ring::{op, Entry};
 use crate::state::Engine;
@@ -20,6 +21,9 @@ const AT_OFFSET: u64 = !0;
 const SEEK_CUR: u64 = 1;
 
 pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
+    if let Some(r) = inputs::serve_again(e, call) {
+        return r;
+    }
     if !e.ring.available() {
         return move_between::serve(e, t, call);
     }

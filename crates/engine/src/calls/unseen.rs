@@ -1,9 +1,11 @@
 //! `--commit manual`: calls that others see are made with no commit before them. A recovery goes back to the last commit that
-//! was asked for: files are set back, but what was sent since is sent again, and what was received since is gone.
+//! was asked for: files are set back and streams are read again, but what was sent since is sent again, and of what was received since
+//! datagrams, connections and events are gone.
 
 use super::message::Header;
 use super::{input, names, offsets};
 use crate::dispatch::{interruptible, native, Call};
+use crate::inputs;
 use crate::state::Engine;
 use crate::sys::nr;
 use crate::thread::Thread;
@@ -18,6 +20,12 @@ pub fn chosen(e: &Engine) -> bool {
 
 /// Makes the call; what a rollback has to undo of it is noted.
 pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
+    if let Some(r) = inputs::serve_again(e, call) {
+        return r;
+    }
+    if inputs::source_of(e, call).is_some() {
+        return input::consume(e, t, call, call);
+    }
     let before = undo::before(e, call);
     if matches!(before, Before::Visible) {
         return names::serve(e, t, call);

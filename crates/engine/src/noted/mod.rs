@@ -45,6 +45,8 @@ mod terminal;
 pub mod transfer;
 pub mod witness;
 
+pub use socket::is_stream;
+
 use crate::dispatch::{issue, Call};
 use crate::ring::{op, Entry};
 use crate::state::Engine;

@@ -102,7 +102,8 @@ pub fn kind(fd: i32) -> Option<u32> {
     (r == 0).then_some(kind)
 }
 
-fn is_stream(fd: i32) -> bool {
+/// Is it a stream socket?
+pub fn is_stream(fd: i32) -> bool {
     kind(fd) == Some(SOCK_STREAM)
 }
 

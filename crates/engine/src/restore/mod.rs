@@ -18,6 +18,7 @@ use crate::control::{self, control, degrade, event, fail, phase};
 use crate::delivery;
 use crate::entry;
 use crate::held;
+use crate::inputs;
 use crate::mutant::without;
 use crate::native;
 use crate::operation::Operation;
@@ -107,6 +108,9 @@ unsafe fn run(rung: Rung) -> ! {
         reopen::all(e);
         directory::return_to(e);
     }
+    inputs::load(e, rung == Rung::Cold);
+    // The call that the commit stands before is made soon.
+    e.is_settled = false;
     if !rewound {
         memory::restore(e);
     }

@@ -3,6 +3,7 @@
 use crate::calls;
 use crate::commit::commit;
 use crate::dispatch::{interruptible, Call, Outcome};
+use crate::inputs;
 use crate::noted;
 use crate::operation::{self, Operation};
 use crate::state::Engine;
@@ -14,11 +15,10 @@ use outlast_image::context::{pending_kind, PendingCall};
 /// Looks for the predecessor's traces, before the new ring overwrites them.
 pub fn lookup(e: &mut Engine, pending: &PendingCall) -> Operation {
     let seq = e.store().seq();
-    if is_operation(pending.kind) {
-        Operation::resumed(e, seq, pending.offset)
-    } else {
-        Operation::new(seq)
-    }
+    let operation =
+        if is_operation(pending.kind) { Operation::resumed(e, seq, pending.offset) } else { Operation::new(seq) };
+    inputs::recover(e);
+    operation
 }
 
 fn is_operation(kind: u32) -> bool {

@@ -36,7 +36,10 @@ use crate::dispatch::Call;
 use crate::state::Engine;
 use outlast_image::degradation::Degradation;
 use outlast_image::descriptor::descriptor_kind as kind;
-use outlast_store::{MappedRegion, Store};
+use outlast_store::{MappedRegion, Store, ENTRIES_MAX};
+
+/// Entries of the journal that others may need.
+const RESERVE: u32 = 8 << 10;
 
 /// What the engine keeps in mind for this.
 pub struct Undo {
@@ -124,6 +127,9 @@ pub fn settle(e: &mut Engine) {
 
 /// Notes `bytes` in the journal.
 fn append(e: &mut Engine, kind: u16, bytes: &[u8]) -> Result<(), Failure> {
+    if e.store().journal_count() > ENTRIES_MAX - RESERVE {
+        return Err(Failure::Full);
+    }
     e.store().journal_append(kind, bytes).map_err(|_| Failure::Full)
 }
 

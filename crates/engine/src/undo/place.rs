@@ -55,9 +55,9 @@ impl Place {
     /// A name out of a journal, with what follows it. `None`: the folder is not the one it was.
     pub fn decode(bytes: &[u8]) -> Option<(Place, &[u8])> {
         const HEAD: usize = size_of::<Identity>() + 4;
-        let identity = bytemuck::pod_read_unaligned(bytes.get(..HEAD - 4)?);
-        let [path_len, name_len] =
-            [HEAD - 4, HEAD - 2].map(|at| u16::from_le_bytes([bytes[at], bytes.get(at + 1).copied().unwrap_or(0)]) as usize);
+        let head = bytes.get(..HEAD)?;
+        let identity = bytemuck::pod_read_unaligned(&head[..HEAD - 4]);
+        let [path_len, name_len] = [HEAD - 4, HEAD - 2].map(|at| u16::from_le_bytes([head[at], head[at + 1]]) as usize);
         let path_from = bytes.get(HEAD..HEAD + path_len).filter(|_| path_len < PATH_MAX)?;
         let name_from = bytes.get(HEAD + path_len..HEAD + path_len + name_len).filter(|_| name_len <= NAME_MAX)?;
         if name_from.contains(&b'/') || path_from.first() != Some(&b'/') {

@@ -1,0 +1,193 @@
+//! The log of a restored program: what it took after the commit and has not taken again.
+
+use crate::dispatch;
+use crate::scratch;
+use crate::state::{journal, object, Engine};
+use bytemuck::{Pod, Zeroable};
+use outlast_store::{MappedRegion, Store};
+
+/// Pieces of input that a commit and the journal after it hold; more of them are preceded by a commit.
+pub const MOST: usize = 2048;
+
+/// An `INPUT` of the journal, or an object of a commit; the bytes follow.
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+pub struct Head {
+    /// Which source it came from: see `Descriptors::source`.
+    pub source: u64,
+    pub fd: i32,
+    /// What the read returned.
+    pub result: i32,
+    /// The part of its operation's identifier.
+    pub part: u64,
+}
+
+/// Where the bytes of a piece are.
+#[derive(Clone, Copy)]
+enum Place {
+    Journal(u64),
+    Object(u64),
+}
+
+/// A piece of input.
+#[derive(Clone, Copy)]
+struct Piece {
+    head: Head,
+    place: Place,
+    /// Bytes of it that the program has taken again.
+    taken: u32,
+}
+
+/// The log.
+pub struct Log {
+    pieces: [Piece; MOST],
+    count: usize,
+    /// How many objects the last commit holds.
+    objects: u64,
+}
+
+const NOTHING: Piece =
+    Piece { head: Head { source: 0, fd: -1, result: 0, part: 0 }, place: Place::Journal(0), taken: 0 };
+
+impl Log {
+    pub const fn new() -> Log {
+        Log { pieces: [NOTHING; MOST], count: 0, objects: 0 }
+    }
+
+    /// Is there anything in it?
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// How many pieces the last commit holds.
+    pub fn objects(&self) -> usize {
+        self.objects as usize
+    }
+
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Is piece `i` of that source?
+    pub fn is_of(&self, i: usize, source: u64) -> bool {
+        self.pieces[i].head.source == source
+    }
+
+    /// The first piece of a source, and what reading it returned.
+    pub fn first(&self, source: u64) -> Option<(usize, i64)> {
+        let i = self.pieces[..self.count].iter().position(|piece| piece.head.source == source)?;
+        let piece = &self.pieces[i];
+        Some((i, if piece.head.result > 0 { piece.left().into() } else { piece.head.result.into() }))
+    }
+
+    fn add(&mut self, head: Head, place: Place) {
+        if let Some(piece) = self.pieces.get_mut(self.count) {
+            *piece = Piece { head, place, taken: 0 };
+            self.count += 1;
+        }
+    }
+}
+
+impl Piece {
+    fn left(&self) -> u32 {
+        (self.head.result.max(0) as u32).saturating_sub(self.taken)
+    }
+}
+
+/// What is left of piece `i`.
+pub fn bytes_of(e: &mut Engine, i: usize) -> &'static [u8] {
+    let piece = e.inputs.pieces[i];
+    let buf = scratch::object_buffer();
+    let n = copy(e.store(), &piece, buf);
+    &buf[..n]
+}
+
+/// Copies what is left of a piece; how many bytes.
+fn copy(store: &mut Store<'static, MappedRegion>, piece: &Piece, to: &mut [u8]) -> usize {
+    const HEAD: usize = size_of::<Head>();
+    let from = HEAD + piece.taken as usize;
+    match piece.place {
+        Place::Object(key) => {
+            let n = store.object(object::INPUT, key, to).unwrap_or(0).min(to.len());
+            to.copy_within(from.min(n)..n, 0);
+            n.saturating_sub(from)
+        }
+        Place::Journal(at) => {
+            let Some((_, bytes, _)) = store.journal_read(at) else { return 0 };
+            let bytes = bytes.get(from..).unwrap_or(&[]);
+            to[..bytes.len()].copy_from_slice(bytes);
+            bytes.len()
+        }
+    }
+}
+
+/// The program has taken `n` bytes of piece `i`, or its end or error.
+pub fn taken(e: &mut Engine, i: usize, n: u32) {
+    let log = &mut e.inputs;
+    log.pieces[i].taken += n;
+    if log.pieces[i].left() == 0 {
+        log.pieces.copy_within(i + 1..log.count, i);
+        log.count -= 1;
+        if log.is_empty() {
+            dispatch::slow_down_waits(false);
+        }
+    }
+}
+
+/// Fills the log of a restored program. `cold`: the sources are others, under the same numbers.
+pub fn load(e: &mut Engine, cold: bool) {
+    (e.inputs.count, e.inputs.objects) = (0, 0);
+    let buf = scratch::object_buffer();
+    loop {
+        let key = e.inputs.objects;
+        let n = e.store().object(object::INPUT, key, buf).unwrap_or(0);
+        let Some(head) = buf[..n.min(buf.len())].get(..size_of::<Head>()) else { break };
+        e.inputs.add(bytemuck::pod_read_unaligned(head), Place::Object(key));
+        e.inputs.objects += 1;
+    }
+    let log = &mut e.inputs;
+    if let Some(store) = &mut e.store {
+        store.journal_for_each(&mut |at, kind, bytes| {
+            if let (journal::INPUT, Some(head)) = (kind, bytes.get(..size_of::<Head>())) {
+                log.add(bytemuck::pod_read_unaligned(head), Place::Journal(at));
+            }
+        });
+    }
+    for i in 0..e.inputs.count {
+        let piece = e.inputs.pieces[i];
+        if cold {
+            e.inputs.pieces[i].head.source = e.fds.source(piece.head.fd).unwrap_or(0);
+        }
+        if piece.head.result > 0 {
+            // As many bytes as there are, whatever the store says.
+            e.inputs.pieces[i].head.result = copy(e.store(), &piece, scratch::object_buffer()) as i32;
+        }
+    }
+    if !e.inputs.is_empty() {
+        dispatch::slow_down_waits(true);
+    }
+}
+
+/// Puts what is left into the commit that is being made, which makes the journal void.
+pub fn save(e: &mut Engine) {
+    let Some(store) = &mut e.store else { return };
+    let log = &mut e.inputs;
+    if log.count == 0 && log.objects == 0 {
+        return;
+    }
+    let buf = scratch::object_buffer();
+    // Later pieces become earlier objects: no object is overwritten that is still to be read.
+    for (i, piece) in log.pieces[..log.count].iter_mut().enumerate() {
+        let n = copy(store, piece, buf);
+        if piece.head.result > 0 {
+            piece.head.result = n as i32;
+        }
+        store.put2(object::INPUT, i as u64, bytemuck::bytes_of(&piece.head), &buf[..n]);
+        (piece.place, piece.taken) = (Place::Object(i as u64), 0);
+    }
+    for key in log.count as u64..log.objects {
+        store.delete(object::INPUT, key);
+    }
+    log.objects = log.count as u64;
+}
