@@ -102,6 +102,11 @@ pub unsafe extern "C" fn pending_work(t: &mut Thread) {
 unsafe fn pending_work_alone(t: &mut Thread) {
     phase(at::SIGNAL);
     let bits = t.pending.load(Acquire);
+    // The kernel has it no more: a commit that is asked for must find it delivered.
+    while t.pending.load(Acquire) & pending_bit::SIGNAL != 0 {
+        t.pending.fetch_and(!pending_bit::SIGNAL, AcqRel);
+        deliver(t);
+    }
     if bits & pending_bit::STOP != 0 {
         // Whoever knocked has its turn while this thread waits for the lock.
         t.pending.fetch_and(!pending_bit::STOP, AcqRel);
@@ -111,10 +116,6 @@ unsafe fn pending_work_alone(t: &mut Thread) {
         t.pending.fetch_and(!pending_bit::REQUEST, AcqRel);
         make_call_again(t);
         crate::requests::serve();
-    }
-    if t.pending.load(Acquire) & pending_bit::SIGNAL != 0 {
-        t.pending.fetch_and(!pending_bit::SIGNAL, AcqRel);
-        deliver(t);
     }
     phase(at::PROGRAM);
 }
