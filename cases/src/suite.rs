@@ -20,6 +20,7 @@ const TELLING: &[&str] = &[
     "pipe_counter",
     "socket_echo",
     "pipe_epoll",
+    "socket_inputs",
     "tcp_epoll",
     "files",
     "descriptors",

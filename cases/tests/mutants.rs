@@ -19,6 +19,8 @@ use runner::Run;
 const HUNTERS: &[(&str, &[&str])] = &[
     ("output-commit", &["kill::pipe_counter"]),
     ("input-commit", &["kill::pipe_read", "kill::pipe_echo"]),
+    ("input-log", &["kill::pipe_read", "kill::socket_inputs"]),
+    ("readiness", &["kill::tcp_epoll", "kill::socket_inputs"]),
     ("completion-lookup", &["kill::pipe_counter", "kill::pipe_read"]),
     ("kept-result", &["kill::pipe_read", "kill::socket_echo"]),
     ("note-lookup", &["kill::pipe_read::async::no-ring::root", "kill::pipe_counter::async::no-ring::root"]),

@@ -10,6 +10,10 @@ pub enum Mutant {
     OutputCommit,
     /// Input waits for a commit.
     InputCommit,
+    /// Input that was noted since the commit is served again.
+    InputLog,
+    /// poll, select and epoll know of it.
+    Readiness,
     /// The completions of a dead process's ring are searched.
     CompletionLookup,
     /// A result found there is kept for the case that the finder dies, too.
@@ -79,6 +83,8 @@ impl Mutant {
     pub const ALL: &'static [(Mutant, &'static str)] = &[
         (Mutant::OutputCommit, "output-commit"),
         (Mutant::InputCommit, "input-commit"),
+        (Mutant::InputLog, "input-log"),
+        (Mutant::Readiness, "readiness"),
         (Mutant::CompletionLookup, "completion-lookup"),
         (Mutant::KeptResult, "kept-result"),
         (Mutant::NoteLookup, "note-lookup"),

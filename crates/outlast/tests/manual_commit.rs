@@ -2,11 +2,40 @@
 
 mod support;
 
+use std::io::Write;
 use std::process::Stdio;
 use support::{finish, kill, said, until, Home};
 
 /// Counts for ever into its standard output.
 const COUNTS: &str = "i=0; while :; do i=$((i+1)); echo $i; done";
+
+/// What the program has taken since the commit is there to be taken again.
+#[test]
+fn reads_again_what_it_has_read() {
+    let home = Home::new();
+    let script = "while read -r line; do echo \"got $line\"; done; echo the end";
+    let mut run = home.outlast(["run", "--name", "reader", "--commit", "manual", "--", "sh", "-c", script]);
+    let out = home.file("out");
+    let file = std::fs::File::create(&out).unwrap();
+    let mut child = run.stdin(Stdio::piped()).stdout(file).stderr(Stdio::piped()).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let seen = || std::fs::read_to_string(&out).unwrap();
+    let mut tell = |lines: &str| input.write_all(lines.as_bytes()).unwrap();
+    home.await_protected("reader");
+    tell("one\ntwo\n");
+    until("the first lines", || seen().ends_with("got two\n"));
+    let output = home.outlast(["commit", "reader"]).output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    tell("three\nfour\nfi");
+    until("more lines", || seen().ends_with("got four\n"));
+    kill(&home.status("reader")["pid"], libc::SIGKILL);
+    home.await_event("reader", "recovered", 1);
+    tell("ve\nsix\n");
+    drop(input);
+    let output = finish(child);
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(seen(), "got one\ngot two\ngot three\ngot four\ngot five\ngot six\nthe end\n");
+}
 
 #[test]
 fn goes_back_to_the_commit_that_was_asked_for() {

@@ -1,9 +1,11 @@
 //! The log of a restored program: what it took after the commit and has not taken again.
 
 use crate::dispatch;
+use crate::mutant::without;
 use crate::scratch;
 use crate::state::{journal, object, Engine};
 use bytemuck::{Pod, Zeroable};
+use outlast_image::mutant::Mutant;
 use outlast_store::{MappedRegion, Store};
 
 /// Pieces of input that a commit and the journal after it hold; more of them are preceded by a commit.
@@ -138,6 +140,9 @@ pub fn taken(e: &mut Engine, i: usize, n: u32) {
 /// Fills the log of a restored program. `cold`: the sources are others, under the same numbers.
 pub fn load(e: &mut Engine, cold: bool) {
     (e.inputs.count, e.inputs.objects) = (0, 0);
+    if without(Mutant::InputLog) {
+        return;
+    }
     let buf = scratch::object_buffer();
     loop {
         let key = e.inputs.objects;

@@ -18,7 +18,7 @@ use outlast_image::pending::operation_id;
 use outlast_store::ENTRIES_MAX;
 
 /// Longer reads are preceded by a commit: it costs little beside the bytes.
-const LONGEST: u64 = 16 << 10;
+const LONGEST: u64 = 60 << 10;
 /// As many bytes are noted between two commits.
 const MOST_BYTES: u64 = 1 << 20;
 /// Entries of the journal that others may need.
@@ -175,3 +175,5 @@ pub fn recover(e: &mut Engine) {
         }
     }
 }
+
+const _: () = assert!(LONGEST as usize + size_of::<Head>() <= outlast_store::ENTRY_MAX);
