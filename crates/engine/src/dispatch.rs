@@ -230,6 +230,7 @@ fn serve(e: &mut Engine, t: &mut Thread, call: Call) -> Outcome {
         Class::Output => Return(calls::output::serve(e, t, &call)),
         Class::Redo if call.nr == nr::FCNTL => Return(calls::descriptors::fcntl(e, t, &call)),
         Class::Redo | Class::Once if calls::groups::sets(&call) => Return(calls::groups::set(e, t, &call)),
+        Class::Redo if call.nr == nr::FLOCK => Return(calls::descriptors::lock(e, t, &call)),
         Class::Redo if call.nr == nr::IOCTL => Return(calls::devices::serve(e, t, &call)),
         Class::Redo if calls::inherited::by_redo(&call) => Return(calls::inherited::change(e, t, &call)),
         Class::Redo if calls::unseen::chosen(e) => Return(calls::unseen::serve(e, t, &call)),

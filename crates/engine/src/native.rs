@@ -2,6 +2,7 @@
 
 use crate::control::{control, degrade, event};
 use crate::frame::{Ucontext, SS_DISABLE};
+use crate::inputs;
 use crate::signals;
 use crate::state::engine;
 use crate::sys::{nr, syscall};
@@ -67,6 +68,8 @@ pub fn leave_thread(t: &mut Thread, uc: &mut Ucontext) {
 /// Suspends protection for good: the program runs on, unprotected, and the log says why.
 pub fn suspend(why: Degradation) {
     degrade(why);
+    // SAFETY: only looks whether there is a log.
+    inputs::leave(unsafe { engine() });
     let c = control();
     if c.state.swap(state::SUSPENDED, AcqRel) != state::SUSPENDED {
         event(event_kind::SUSPENDED, 0, 0, why as u64, 0);

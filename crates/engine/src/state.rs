@@ -159,6 +159,7 @@ pub static mut ENGINE: Engine = Engine {
         itimer: [0; 2],
         timers: [PosixTimer::NONE; TIMERS],
         one_shot: 0,
+        locks: 0,
         umask: 0,
         window_fd: -1,
         window: [0; 4],

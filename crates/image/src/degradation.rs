@@ -64,4 +64,6 @@ degradations! {
     DescriptorLimit = 20, "descriptor-limit";
     /// A file that others have open, or have changed, is not taken back to the commit (with --commit manual).
     FileKept = 21, "file-kept";
+    /// Input that a recovered program had yet to take again was lost: for a child, a program that was executed, or as protection was suspended.
+    InputLost = 22, "input-lost";
 }

@@ -44,7 +44,9 @@ pub struct KernelState {
     pub window_fd: i32,
     pub window: [u16; 4],
     /// 1 from the first EPOLLONESHOT on.
-    pub one_shot: u64,
+    pub one_shot: u32,
+    /// 1 from the first lock or lease on that ends with a close: flock, F_OFD_SETLK, F_SETLEASE.
+    pub locks: u32,
     /// By the numbers that the program knows.
     pub timers: [PosixTimer; TIMERS],
 }

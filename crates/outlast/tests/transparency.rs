@@ -3,9 +3,10 @@
 mod support;
 
 use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
-use support::{said, Home};
+use support::{finish, said, until, Home};
 
 /// What a script prints by itself, and under outlast, started in the same way.
 fn both(home: &Home, script: &str, prepare: impl Fn(&mut Command)) -> (String, String) {
@@ -106,4 +107,34 @@ fn nothing_stays_attached() {
     assert!(text.contains("TracerPid:\t0\n"), "{text}");
     drop(home);
     support::finish(child);
+}
+
+/// Whoever waits for a lock must not wait for a commit of the program that had it.
+#[test]
+fn a_close_ends_a_lock_at_once() {
+    const LOCKS: [&str; 2] = ["fcntl.flock(f, fcntl.LOCK_EX)", "fcntl.fcntl(f, 37, bytes([1]) + bytes(31))"];
+    for take in LOCKS {
+        let home = Home::new();
+        let (lock, taken) = (home.file("lock"), home.file("taken"));
+        let script = format!(
+            "import fcntl, sys, time\nf = open(sys.argv[1], 'w')\n{take}\nopen(sys.argv[2], 'w').close()\nf.close()\ntime.sleep(1000)"
+        );
+        let mut run = home.outlast(["run", "--name", "locker", "--", "python3", "-c", &script]);
+        let child = run.arg(&lock).arg(&taken).spawn().unwrap();
+        until("the lock", || taken.exists());
+        let file = std::fs::File::options().write(true).open(&lock).unwrap();
+        let free = || {
+            // SAFETY: plain integers.
+            let mut wanted: libc::flock = unsafe { std::mem::zeroed() };
+            wanted.l_type = libc::F_WRLCK as i16;
+            // SAFETY: asks for locks on a file that is open.
+            unsafe {
+                libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) == 0
+                    && libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &wanted) == 0
+            }
+        };
+        until("the end of the lock", free);
+        assert!(home.outlast(["stop", "locker"]).status().unwrap().success());
+        finish(child);
+    }
 }

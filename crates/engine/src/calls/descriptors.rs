@@ -31,6 +31,9 @@ const CLOSE_RANGE_CLOEXEC: u64 = 4;
 const F_DUPFD: u64 = 0;
 const F_GETFD: u64 = 1;
 const F_SETFD: u64 = 2;
+const F_OFD_SETLK: u64 = 37;
+const F_OFD_SETLKW: u64 = 38;
+const F_SETLEASE: u64 = 1024;
 const F_DUPFD_CLOEXEC: u64 = 1030;
 
 /// Calls that make descriptors.
@@ -123,7 +126,9 @@ fn drop_descriptor(e: &mut Engine, t: &mut Thread, fd: i32, instead: Option<&Cal
 
 /// Lets `fd`, whose close nobody else can see, live on under a hidden number until the next commit; false if it cannot.
 fn hide(e: &mut Engine, fd: i32) -> bool {
-    let private = matches!(e.fds.kind(fd), kind::REGULAR | kind::DIRECTORY | kind::CHARACTER);
+    let kind = e.fds.kind(fd);
+    // Whoever waits for a lock sees the close that ends it.
+    let private = kind == kind::CHARACTER || matches!(kind, kind::REGULAR | kind::DIRECTORY) && e.kernel.locks == 0;
     let Some(hidden) = (if private { e.fds.hiding_place() } else { None }) else { return false };
     // SAFETY: F_GETFD has no effect.
     let flags = unsafe { syscall!(nr::FCNTL, fd, F_GETFD) } as i32;
@@ -234,7 +239,20 @@ pub fn fcntl(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         }
         // F_GETFD, F_GETFL, F_GETLK, F_GETOWN, F_GETSIG, F_GETLEASE, F_GETPIPE_SZ, F_GET_SEALS, F_OFD_GETLK.
         1 | 3 | 5 | 9 | 11 | 16 | 36 | 1025 | 1032 | 1034 => native(call),
+        F_OFD_SETLK | F_OFD_SETLKW | F_SETLEASE => lock(e, t, call),
         _ => redo(e, t, call),
+    }
+}
+
+/// Locks and leases that belong to an open file, and end when it is closed.
+pub fn lock(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
+    if e.kernel.locks == 0 {
+        (e.kernel.locks, e.kernel_dirty) = (1, true);
+    }
+    if unseen::chosen(e) {
+        interruptible(t, call)
+    } else {
+        redo(e, t, call)
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::commit::commit;
 use crate::control::{control, degrade};
 use crate::dispatch::{native, Call};
+use crate::inputs;
 use crate::state::Engine;
 use crate::sys::{err, futex_wait, futex_wake, nr, syscall};
 use crate::thread::Thread;
@@ -18,6 +19,7 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     if let Some(r) = cannot_run(call) {
         return r;
     }
+    inputs::leave(e);
     commit(e, call.pending(pending_kind::EXEC));
     let _ = t;
     replace(e, call)

@@ -6,6 +6,7 @@ use crate::calls::thread_birth::{self, CLONE_THREAD};
 use crate::commit::{commit, commit_at_gate};
 use crate::control::degrade;
 use crate::dispatch::{native, Call, Outcome};
+use crate::inputs;
 use crate::native;
 use crate::own_descriptors;
 use crate::state::Engine;
@@ -124,6 +125,7 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> Outcome {
     let mut room = CloneArgs::default();
     let Some(noted) = Noted::new(call, &mut room) else { return Outcome::Return(err::EFAULT) };
     degrade(Degradation::Children);
+    inputs::leave(e);
     undo::share_all(e);
     birth::expect();
     commit(e, call.pending(pending_kind::SPAWN));

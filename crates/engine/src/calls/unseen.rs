@@ -34,7 +34,7 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         undo::share_all(e);
     }
     offsets::note_moved(e, call);
-    let r = if undo::writes_file(e, call) { native(call) } else { interruptible(t, call) };
+    let r = if undo::is_quick(e, call, &before) { native(call) } else { interruptible(t, call) };
     if matches!(before, Before::Making) {
         undo::after(e, call, r);
     }

@@ -67,6 +67,15 @@ impl Log {
         self.objects as usize
     }
 
+    /// Bytes that the next read from a source gets at most: of the first piece, or of all before an end or error. `None`: there
+    /// is nothing of it.
+    pub fn left(&self, source: u64, one: bool) -> Option<u64> {
+        let mut pieces = self.pieces[..self.count].iter().filter(|piece| piece.head.source == source);
+        let first = u64::from(pieces.next()?.left());
+        let more = pieces.map(|piece| u64::from(piece.left())).take_while(|&left| left > 0 && first > 0 && !one);
+        Some(first + more.sum::<u64>())
+    }
+
     pub fn count(&self) -> usize {
         self.count
     }

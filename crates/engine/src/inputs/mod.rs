@@ -17,3 +17,14 @@ mod serving;
 pub use log::{load, save, Log};
 pub use noting::{has_room, recover, source_of, take, Noted};
 pub use serving::serve_again;
+
+use crate::control::degrade;
+use crate::state::Engine;
+use outlast_image::degradation::Degradation;
+
+/// Somebody without the log goes on with the program's descriptors.
+pub fn leave(e: &Engine) {
+    if !e.inputs.is_empty() {
+        degrade(Degradation::InputLost);
+    }
+}

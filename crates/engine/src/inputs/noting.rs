@@ -1,7 +1,7 @@
 //! Reads without a commit: the operation, and the note of what it took.
 
 use super::log::{Head, MOST};
-use crate::calls::input;
+use crate::calls::{input, unseen};
 use crate::calls::message::{Vectors, DATA};
 use crate::dispatch::Call;
 use crate::operation::Operation;
@@ -72,8 +72,10 @@ pub fn source_of(e: &mut Engine, call: &Call) -> Option<u64> {
         nr::RECVFROM if a[3] & !HARMLESS == 0 && a[4] == 0 => a[2],
         _ => return None,
     };
+    // Without commits before visible events a read is cut short instead.
+    let fits = len <= LONGEST || call.nr != nr::READV && unseen::chosen(e);
     // An event that comes once only would not come again: soon after it there is a commit.
-    if (1..=LONGEST).contains(&len) && e.kernel.one_shot == 0 {
+    if len > 0 && fits && e.kernel.one_shot == 0 {
         e.fds.source(call.fd())
     } else {
         None
@@ -117,7 +119,11 @@ pub fn take(e: &mut Engine, t: &mut Thread, call: &Call, source: u64) -> i64 {
         write_volatile(&raw mut (*UNDER_WAY).id, id);
     }
     let mut operation = Operation::input(id);
-    let r = input::finish(e, t, call, &mut operation);
+    let mut call = *call;
+    if call.nr != nr::READV {
+        call.args[2] = call.args[2].min(LONGEST);
+    }
+    let r = input::finish(e, t, &call, &mut operation);
     note(e, &UnderWay { id, source, fd, kind }, r);
     r
 }

@@ -3,13 +3,12 @@
 //! The kernel is asked without waiting, and its answer completed.
 
 use super::serving::waiting;
+use crate::calls::epoll::interests;
 use crate::dispatch::{native, Call};
 use crate::mutant::without;
-use crate::own_descriptors::Passing;
 use crate::scratch;
 use crate::state::Engine;
-use crate::sys::{err, nr, syscall};
-use crate::text;
+use crate::sys::{err, nr};
 use crate::user;
 use outlast_image::mutant::Mutant;
 
@@ -106,16 +105,8 @@ fn select(e: &mut Engine, call: &Call) -> Option<i64> {
 
 fn epoll(e: &mut Engine, call: &Call) -> Option<i64> {
     let [fd, at, most, ..] = call.args;
-    let buf = scratch::maps_text();
-    let mut name = [0u8; 48];
-    text::join(&mut name, &[b"/proc/self/fdinfo/"], Some(fd as u32 as u64));
-    // SAFETY: reads a file of /proc into the buffer.
-    let n = unsafe {
-        let info = Passing::open(name.as_ptr(), 0).ok()?;
-        syscall!(nr::READ, info.fd, buf.as_mut_ptr(), buf.len()).max(0) as usize
-    };
     let mut ready = None;
-    for interest in buf[..n].split(|&b| b == b'\n').filter_map(Interest::parse) {
+    for interest in interests(fd as i32, scratch::regions_object()) {
         let events = interest.events & (EPOLLIN | EPOLLRDNORM);
         if events == 0 || waiting(e, interest.fd).is_none() {
             continue;
@@ -141,30 +132,6 @@ fn epoll(e: &mut Engine, call: &Call) -> Option<i64> {
         }
     }
     ready
-}
-
-/// A line of an epoll's fdinfo.
-pub struct Interest {
-    pub fd: i32,
-    pub events: u32,
-    pub data: u64,
-}
-
-impl Interest {
-    /// `tfd: FD events: HEX data: HEX …`
-    pub fn parse(line: &[u8]) -> Option<Interest> {
-        line.strip_prefix(b"tfd:")?;
-        let mut words = line.split(|b| *b == b' ' || *b == b'\t').filter(|word| !word.is_empty());
-        let mut value = |radix| words.by_ref().nth(1).map_or(0, |word| number(word, radix));
-        let (fd, events, data) = (value(10), value(16), value(16));
-        Some(Interest { fd: fd as i32, events: events as u32, data })
-    }
-}
-
-fn number(word: &[u8], radix: u32) -> u64 {
-    word.iter()
-        .map_while(|c| (*c as char).to_digit(radix))
-        .fold(0u64, |v, d| v.wrapping_mul(radix as u64).wrapping_add(d as u64))
 }
 
 /// FIONREAD: as many bytes as the next read takes at most.

@@ -15,14 +15,13 @@ const MSG_TRUNC: u64 = 0x20;
 const MSG_ERRQUEUE: u64 = 0x2000;
 
 /// Bytes that the log has for the next read from `fd`; `None`: nothing, not even an end or an error.
-pub fn waiting(e: &mut Engine, fd: i32) -> Option<usize> {
+pub fn waiting(e: &mut Engine, fd: i32) -> Option<u64> {
     if e.inputs.is_empty() {
         return None;
     }
     let source = e.fds.source(fd)?;
-    e.inputs.first(source)?;
     let is_terminal = e.fds.kind(fd) == kind::TERMINAL;
-    Some(gather(e, source, is_terminal).len())
+    e.inputs.left(source, is_terminal)
 }
 
 /// The result of a call that takes input, if the log has any for it.

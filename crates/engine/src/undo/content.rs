@@ -1,32 +1,23 @@
 //! What a file holds, before it is overwritten, cut off or made longer.
 
+use super::change::{change, cut, flags_of, target, Change, Cut};
 use super::exclusive::is_alone;
 use super::look::{self, Identity, Look};
 use super::place::path_of;
-use super::{append, length_of, Failure};
-use crate::calls::offsets::is_at_offset;
+use super::{append, Failure};
 use crate::control::degrade;
 use crate::dispatch::Call;
 use crate::own_descriptors::Passing;
 use crate::scratch;
 use crate::state::{journal, Engine};
 use crate::sys::{err, nr, syscall};
-use crate::user;
 use outlast_image::degradation::Degradation;
 use outlast_image::descriptor::descriptor_kind as kind;
 use outlast_store::ENTRY_MAX;
 
-const SEEK_CUR: u64 = 1;
-const F_GETFL: u64 = 3;
 pub const O_ACCMODE: i64 = 3;
 pub const O_RDWR: i64 = 2;
-pub const O_APPEND: i64 = 0o2000;
 pub const O_DIRECT: i64 = 0o40000;
-const O_TRUNC: u64 = 0o1000;
-const RWF_APPEND: u64 = 0x10;
-const RWF_NOAPPEND: u64 = 0x20;
-const PUNCH_HOLE_ZERO_RANGE: u64 = 0x02 | 0x10;
-const COLLAPSE_INSERT: u64 = 0x08 | 0x20;
 
 /// More than this is not copied: a commit costs less.
 const MOST: u64 = 16 << 20;
@@ -76,44 +67,15 @@ impl Known {
     }
 }
 
-/// The bytes of a file that a call changes.
-struct Change {
-    from: u64,
-    to: u64,
-    /// The file ends there afterwards.
-    cuts: bool,
-}
-
-/// The descriptor of the file that the call writes to.
-pub fn target(call: &Call) -> Option<i32> {
-    match call.nr {
-        nr::WRITE | nr::WRITEV | nr::PWRITE64 | nr::PWRITEV | nr::PWRITEV2 | nr::SENDFILE | nr::FTRUNCATE
-        | nr::FALLOCATE => Some(call.fd()),
-        nr::SPLICE | nr::COPY_FILE_RANGE => Some(call.args[2] as i32),
-        _ => None,
-    }
-}
-
 /// Notes what the call destroys.
 pub fn note(e: &mut Engine, call: &Call) -> Result<(), Failure> {
-    if let Some(fd) = target(call) {
-        if e.fds.kind(fd) != kind::REGULAR {
-            return Ok(());
-        }
-        let Ok(look) = look::of(fd) else { return Ok(()) };
-        let change = change(call, fd, look.size);
-        return note_change(e, fd, &look, &change);
+    let Some(fd) = target(call) else { return cut(call).map_or(Ok(()), |cut| note_cut(e, cut)) };
+    if e.fds.kind(fd) != kind::REGULAR {
+        return Ok(());
     }
-    match call.nr {
-        nr::TRUNCATE => note_cut(e, -100, call.args[0], call.args[1]),
-        nr::OPEN if call.args[1] & O_TRUNC != 0 => note_cut(e, -100, call.args[0], 0),
-        nr::CREAT => note_cut(e, -100, call.args[0], 0),
-        nr::OPENAT if call.args[2] & O_TRUNC != 0 => note_cut(e, call.args[0] as i64, call.args[1], 0),
-        nr::OPENAT2 if user::read::<u64>(call.args[2]).is_some_and(|flags| flags & O_TRUNC != 0) => {
-            note_cut(e, call.args[0] as i64, call.args[1], 0)
-        }
-        _ => Ok(()),
-    }
+    let Ok(look) = look::of(fd) else { return Ok(()) };
+    let change = change(call, fd, look.size);
+    note_change(e, fd, &look, &change)
 }
 
 /// Notes only the size of the file that the call changes.
@@ -123,8 +85,7 @@ pub fn note_size(e: &mut Engine, call: &Call) -> Result<(), Failure> {
     find_or_note(e, fd, &look).map(|_| ())
 }
 
-/// A file, named by its path, that is about to be cut off at `size`.
-fn note_cut(e: &mut Engine, dir: i64, path: u64, size: u64) -> Result<(), Failure> {
+fn note_cut(e: &mut Engine, (dir, path, size): Cut) -> Result<(), Failure> {
     // What cannot be opened so, the call will not cut off either, but for what is to be written only.
     match look::through(dir, path as *const u8) {
         Ok(look) if look.is_regular() && look.size > size => {}
@@ -137,49 +98,6 @@ fn note_cut(e: &mut Engine, dir: i64, path: u64, size: u64) -> Result<(), Failur
     let fd = file.fd as i32;
     let Ok(look) = look::of(fd) else { return Err(Failure::Impossible) };
     note_change(e, fd, &look, &Change { from: size, to: u64::MAX, cuts: true })
-}
-
-/// What the call changes of a file of `size` bytes.
-fn change(call: &Call, fd: i32, size: u64) -> Change {
-    let a = &call.args;
-    let len = match call.nr {
-        nr::WRITE | nr::PWRITE64 => a[2],
-        nr::WRITEV | nr::PWRITEV | nr::PWRITEV2 => length_of(a[1], a[2]),
-        nr::SENDFILE => a[3],
-        _ => a[4],
-    };
-    let range = |from: u64| Change { from, to: from.saturating_add(len), cuts: false };
-    let by_pointer = |at: u64| if at == 0 { offset(fd) } else { user::read::<u64>(at).unwrap_or(0) };
-    match call.nr {
-        nr::FTRUNCATE => Change { from: a[1], to: u64::MAX, cuts: true },
-        nr::FALLOCATE if a[1] & COLLAPSE_INSERT != 0 => Change { from: a[2], to: u64::MAX, cuts: false },
-        nr::FALLOCATE if a[1] & PUNCH_HOLE_ZERO_RANGE != 0 => {
-            Change { from: a[2], to: a[2].saturating_add(a[3]), cuts: false }
-        }
-        nr::FALLOCATE => Change { from: 0, to: 0, cuts: false },
-        nr::SPLICE | nr::COPY_FILE_RANGE => range(by_pointer(a[3])),
-        _ if appends(call, fd) => range(size),
-        nr::SENDFILE => range(offset(fd)),
-        _ if is_at_offset(call) => range(offset(fd)),
-        _ => range(a[3]),
-    }
-}
-
-/// Does the write go to the end of the file, wherever that is?
-fn appends(call: &Call, fd: i32) -> bool {
-    let flags = if call.nr == nr::PWRITEV2 { call.args[5] } else { 0 };
-    flags & RWF_APPEND != 0 || flags_of(fd) & O_APPEND != 0 && flags & RWF_NOAPPEND == 0
-}
-
-/// How `fd` was opened.
-pub fn flags_of(fd: i32) -> i64 {
-    // SAFETY: F_GETFL has no effect.
-    unsafe { syscall!(nr::FCNTL, fd, F_GETFL) }
-}
-
-fn offset(fd: i32) -> u64 {
-    // SAFETY: lseek(fd, 0, SEEK_CUR) has no effect.
-    unsafe { syscall!(nr::LSEEK, fd, 0, SEEK_CUR) }.max(0) as u64
 }
 
 fn note_change(e: &mut Engine, fd: i32, look: &Look, change: &Change) -> Result<(), Failure> {

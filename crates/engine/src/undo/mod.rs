@@ -18,6 +18,7 @@
 //! may be done twice. Folders are removed after a commit. Modes, owners, times and attributes stay as they were set, as does what
 //! a mapping shares.
 
+mod change;
 mod content;
 mod exclusive;
 pub mod hidden;
@@ -35,7 +36,6 @@ use crate::control::degrade;
 use crate::dispatch::Call;
 use crate::state::Engine;
 use outlast_image::degradation::Degradation;
-use outlast_image::descriptor::descriptor_kind as kind;
 use outlast_store::{MappedRegion, Store, ENTRIES_MAX};
 
 /// Entries of the journal that others may need.
@@ -113,9 +113,9 @@ pub fn after(e: &mut Engine, call: &Call, result: i64) {
     names::note_made(e, call, result);
 }
 
-/// Is what the call writes to a file? It does not wait then, and nobody commits before it is done.
-pub fn writes_file(e: &mut Engine, call: &Call) -> bool {
-    content::target(call).is_some_and(|fd| e.fds.kind(fd) == kind::REGULAR)
+/// Is the call one that does not wait? Nobody may commit between the note and what it tells of.
+pub fn is_quick(e: &mut Engine, call: &Call, before: &Before) -> bool {
+    matches!(before, Before::Making) || change::is_quick(e, call)
 }
 
 /// The program ends: what it removed is gone for good.
@@ -131,9 +131,4 @@ fn append(e: &mut Engine, kind: u16, bytes: &[u8]) -> Result<(), Failure> {
         return Err(Failure::Full);
     }
     e.store().journal_append(kind, bytes).map_err(|_| Failure::Full)
-}
-
-/// The total length of a list of buffers.
-fn length_of(at: u64, count: u64) -> u64 {
-    calls::message::Vectors::new(at, count).map_or(0, |v| v.total)
 }

@@ -1,6 +1,7 @@
 //! Takes files back to the commit, entry by entry, the newest first.
 
-use super::content::{flags_of, open_again, BytesEntry, FileEntry, O_ACCMODE, O_APPEND, O_DIRECT};
+use super::change::{flags_of, O_APPEND};
+use super::content::{open_again, BytesEntry, FileEntry, O_ACCMODE, O_DIRECT};
 use super::exclusive::is_alone;
 use super::hidden;
 use super::look::{self, Identity};
