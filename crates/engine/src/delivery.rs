@@ -3,19 +3,20 @@
 use crate::calls::{posix_timers, timers};
 use crate::control::{control, phase};
 use crate::frame::{self, Signal, Vector, SA_NODEFER, SA_RESETHAND};
+use crate::in_hand;
 use crate::interrupted;
 use crate::signals::{apply, bit, set_kernel_mask, signal_code, FATAL, SIGKILL, SIGSEGV, SIGSTOP};
 use crate::signals::{SIG_DFL, SIG_IGN};
-use crate::state::{engine, journal};
+use crate::state::{engine, Engine};
 use crate::sys::{err, nr, syscall};
-use crate::thread::{self, pending_bit, standing, Thread};
+use crate::thread::{pending_bit, standing, Thread};
 use crate::world;
 use core::sync::atomic::Ordering::*;
 use outlast_image::event::phase as at;
 use outlast_image::kernel::SignalAction;
 
 /// Did the program send it to itself? Such a signal is not an input: the program sends it again.
-pub fn is_own(e: &crate::state::Engine, info: &[u64; 16]) -> bool {
+pub fn is_own(e: &Engine, info: &[u64; 16]) -> bool {
     let sender = info[2] as u32;
     // SAFETY: getpid has no effect.
     signal_code(info) <= 0 && !posix_timers::makes(info) && (sender == e.kernel.pid || sender == unsafe { syscall!(nr::GETPID) } as u32)
@@ -38,29 +39,31 @@ pub fn is_timer(info: &[u64; 16]) -> bool {
     info[0] as i32 == timers::SIGALRM && signal_code(info) == 0x80 || posix_timers::makes(info)
 }
 
+/// Does it come again by itself, or for the program's doing it again?
+pub fn repeats_itself(e: &Engine, info: &[u64; 16]) -> bool {
+    is_own(e, info) || is_timer(info)
+}
+
 /// A delivered signal is an input: it comes again if the program is rolled back past its delivery.
-pub fn note_taken(info: &[u64; 16]) {
+pub fn note_taken(t: &Thread, info: &[u64; 16]) {
     // SAFETY: called outside the store's own code: the program was in its own code, or at the gate's exit.
     let e = unsafe { engine() };
-    let repeats_itself = is_own(e, info) || is_timer(info);
+    let repeats_itself = repeats_itself(e, info);
     if posix_timers::makes(info) {
         posix_timers::delivered(e, info);
     } else if is_timer(info) {
         timers::delivered(e);
     }
     if is_own(e, info) {
-        // SAFETY: the running thread's.
-        e.queue.take(info, unsafe { thread::current() }.place);
+        e.queue.take(info, t.place);
         if !e.queue.has(info[0] as i32) {
             control().sent.fetch_and(!bit(info[0] as i32), Relaxed);
         }
     }
-    if repeats_itself {
-        return;
+    if !repeats_itself {
+        in_hand::note(e, t.place, info);
     }
-    if let Some(s) = &mut e.store {
-        let _ = s.journal_append(journal::SIGNAL, bytemuck::bytes_of(info));
-    }
+    in_hand::let_go(t);
 }
 
 pub fn enter_handler(t: &mut Thread, sig: i32, action: &SignalAction) {
@@ -136,6 +139,7 @@ unsafe fn deliver(t: &mut Thread) {
     let e = engine();
     let action = e.kernel.actions[sig as usize];
     if action.handler == SIG_IGN {
+        in_hand::let_go(t);
         set_kernel_mask(t.mask);
         return;
     }
@@ -148,9 +152,10 @@ unsafe fn deliver(t: &mut Thread) {
         apply(sig, &action);
         set_kernel_mask(t.mask);
         syscall!(nr::RT_TGSIGQUEUEINFO, pid, tid, sig, info.as_ptr());
+        in_hand::let_go(t);
         return;
     }
-    note_taken(&info);
+    note_taken(t, &info);
     renumber(&mut info);
     let mut regs = t.regs;
     let mask = t.mask;

@@ -21,6 +21,7 @@ mod frame;
 mod gate;
 mod held;
 mod hot;
+mod in_hand;
 mod inputs;
 mod interrupted;
 mod kernel_writes;

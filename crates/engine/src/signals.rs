@@ -10,6 +10,7 @@ use crate::control::{control, engine_error, phase};
 use crate::delivery::{enter_handler, note_taken, renumber};
 use crate::frame::{self, Signal, Ucontext, Vector, SA_NODEFER, SA_ONSTACK, SA_RESTORER, SA_SIGINFO};
 use crate::held;
+use crate::in_hand;
 use crate::interrupted;
 use crate::mutant::without;
 use crate::native;
@@ -217,6 +218,10 @@ fn unblock_faults() {
 unsafe extern "C" fn on_signal(sig: i32, info: *mut [u64; 16], uc: *mut Ucontext) {
     let (info, uc) = (&mut *info, &mut *uc);
     let t = thread::current();
+    let synchronous = signal_code(info) > 0 && bit(sig) & OWNED != 0;
+    if t.native == 0 && !synchronous && sig != SIGENGINE {
+        in_hand::hold(t, info);
+    }
     if let Some(taken) = control().taken.get(sig as usize) {
         taken.fetch_add(1, Relaxed);
     }
@@ -234,7 +239,6 @@ unsafe extern "C" fn on_signal(sig: i32, info: *mut [u64; 16], uc: *mut Ucontext
         // A call with a mask of its own may have blocked them.
         unblock_faults();
     }
-    let synchronous = signal_code(info) > 0 && bit(sig) & OWNED != 0;
     // SAFETY: the handler runs on the thread that owns the engine.
     if sig == SIGBUS && synchronous && crate::store_room::takes(unsafe { engine() }, info[2]) {
         crate::store_room::used_up(info[2]);
@@ -314,6 +318,7 @@ unsafe fn take_signal(
     let e = engine();
     let action = e.kernel.actions[sig as usize];
     if action.handler <= SIG_IGN {
+        in_hand::let_go(t);
         if action.handler == SIG_IGN && !synchronous {
             resume_window(t, uc, from_window);
             return false;
@@ -323,7 +328,7 @@ unsafe fn take_signal(
         return false;
     }
     if t.native == 0 {
-        note_taken(info);
+        note_taken(t, info);
         renumber(info);
     }
     let mut regs = uc.regs;

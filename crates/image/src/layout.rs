@@ -61,6 +61,10 @@ pub mod session {
     pub const RING_PLACES: u32 = 128;
     /// Bytes of a place.
     pub const RING_PLACE_LEN: u64 = 2 * PAGE;
+    /// The signal that each thread has in hand: a place for each.
+    pub const IN_HAND: u64 = RINGS + RING_PLACES as u64 * RING_PLACE_LEN;
+    /// Bytes of a place.
+    pub const IN_HAND_LEN: u64 = 256;
     /// Ring of events for the log.
     pub const EVENTS: u64 = 8 * PAGE;
     /// Length of the ring of events in bytes.

@@ -4,6 +4,8 @@ mod support;
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::Child;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
 use support::{finish, kill, said, until, Home};
 
 fn signal(child: &Child, signal: i32) {
@@ -77,4 +79,57 @@ fn is_recovered_when_killed_while_stopped() {
     home.await_event("frozen", "recovered", 1);
     signal(&child, libc::SIGTERM);
     assert_eq!(finish(child).status.signal(), Some(libc::SIGTERM));
+}
+
+/// Goes through the engine all the time, and tells how often a handler was called.
+const COUNTS_SIGNALS: &str = "
+import os, signal
+n, told = 0, -1
+def taken(signal, frame):
+    global n
+    n += 1
+for s in (signal.SIGUSR1, signal.SIGUSR2):
+    signal.signal(s, taken)
+r, w = os.pipe()
+while True:
+    os.write(w, b'x')
+    os.read(r, 1)
+    if n != told:
+        told = n
+        print(n, flush=True)
+";
+
+/// Killed just when it has taken a signal, a program gets that again, and once only.
+#[test]
+fn a_signal_that_a_dying_program_has_in_hand_comes_again() {
+    let home = Home::new();
+    let out = home.file("out");
+    let mut run = home.outlast(["run", "--name", "counts", "--", "python3", "-c", COUNTS_SIGNALS]);
+    let child = run.stdout(std::fs::File::create(&out).unwrap()).spawn().unwrap();
+    let told = || std::fs::read_to_string(&out).unwrap().lines().last().and_then(|line| line.parse().ok());
+    until("its beginning", || told() == Some(0));
+    let session = std::fs::File::options().read(true).write(true).open(home.state().join("counts/session")).unwrap();
+    let session = outlast_supervisor::session::Session::map(session.into()).unwrap();
+    let control = session.control();
+    let mut seed = 1u32;
+    for round in 1..=120 {
+        let signal = if round % 2 == 0 { libc::SIGUSR2 } else { libc::SIGUSR1 };
+        let pid = serde_json::Value::from(control.program_pid.load(Relaxed));
+        let count = || control.taken[signal as usize].load(Relaxed);
+        let (before, restored) = (count(), control.restored.load(Relaxed));
+        kill(&pid, signal);
+        let sent = Instant::now();
+        while count() == before {
+            assert!(sent.elapsed().as_secs() < 30, "signal {round} was not taken");
+        }
+        seed = seed.wrapping_mul(1_103_515_245).wrapping_add(12345);
+        let moment = Instant::now();
+        while moment.elapsed().as_nanos() < u128::from(seed >> 16) % 15_000 {}
+        kill(&pid, libc::SIGKILL);
+        until("the recovery", || control.restored.load(Relaxed) != restored);
+        until(&format!("signal {round}"), || told() >= Some(round));
+        assert_eq!(told(), Some(round));
+    }
+    assert!(home.outlast(["stop", "counts"]).status().unwrap().success());
+    finish(child);
 }

@@ -224,7 +224,7 @@ fn wait(t: &mut Thread, call: &Call) -> i64 {
     if err::is(r) {
         return r;
     }
-    delivery::note_taken(&info);
+    delivery::note_taken(t, &info);
     delivery::renumber(&mut info);
     if call.args[1] != 0 && !user::write(call.args[1], &info) {
         return err::EFAULT;

@@ -18,6 +18,7 @@ use crate::control::{self, control, degrade, event, fail, phase};
 use crate::delivery;
 use crate::entry;
 use crate::held;
+use crate::in_hand;
 use crate::inputs;
 use crate::mutant::without;
 use crate::native;
@@ -331,13 +332,14 @@ unsafe fn requeue_signals(e: &mut Engine) {
     }
     window::compare(e);
     let known = crate::state::engine();
+    let is_deadly = |info: &[u64; 16]| signals::FATAL & signals::bit(info[0] as i32) != 0;
+    in_hand::recover(e, |info| !is_deadly(info) && !delivery::repeats_itself(known, info));
     e.store().journal_for_each(&mut |_, kind, bytes| {
         if kind == journal::SIGNAL && bytes.len() == 128 {
             let info: [u64; 16] = bytemuck::pod_read_unaligned(bytes);
             let sig = info[0] as i32;
             // Fatal ones are not repeated: the rollback is the answer to them.
-            let again = delivery::is_own(known, &info) || delivery::is_timer(&info);
-            if (1..64).contains(&sig) && signals::FATAL & signals::bit(sig) == 0 && !again {
+            if (1..64).contains(&sig) && !is_deadly(&info) && !delivery::repeats_itself(known, &info) {
                 queued::send(&info);
             }
         }
