@@ -3,6 +3,7 @@
 use crate::control::{control, degrade};
 use crate::dispatch;
 use crate::frame;
+use crate::in_hand;
 use crate::native;
 use crate::own_descriptors;
 use crate::regions;
@@ -102,6 +103,7 @@ unsafe extern "C" fn start() -> ! {
     t.tid = syscall!(nr::GETTID) as u32;
     syscall!(nr::RT_SIGPROCMASK, 0, 0, &raw mut t.mask, 8);
     signals::block_all();
+    in_hand::let_go(t);
     t.read_comm();
     read_kernel_state(e);
     match protect(e) {

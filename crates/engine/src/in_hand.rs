@@ -7,6 +7,7 @@
 
 use crate::state::{journal, Engine};
 use crate::thread::Thread;
+use crate::threads::is_in;
 use core::ptr::{read_volatile, write_volatile};
 use core::sync::atomic::{fence, Ordering::SeqCst};
 use outlast_image::layout::{session, SESSION_BASE, THREADS};
@@ -44,7 +45,7 @@ pub fn hold(t: &Thread, info: &[u64; 16]) {
     }
 }
 
-/// The program has got it, or it was for nobody.
+/// The program has got it, or it was for nobody; or the thread is new.
 pub fn let_go(t: &Thread) {
     // SAFETY: as in `hold`.
     unsafe { write_volatile(&raw mut (*of(t.place)).held, 0) };
@@ -59,9 +60,11 @@ pub fn note(e: &mut Engine, place: u32, info: &[u64; 16]) {
     let _ = store.journal_append(journal::SIGNAL, bytemuck::bytes_of(info));
 }
 
-/// Notes what dead predecessors' threads had in hand, if `comes_again` says so.
+/// Notes what dead predecessors' threads had in hand, if `comes_again` says so. Only those that the commit knows: what nobody has
+/// written to takes room as soon as somebody looks, and there may be none.
 pub fn recover(e: &mut Engine, comes_again: impl Fn(&[u64; 16]) -> bool) {
-    for place in 0..THREADS as u32 {
+    let places = e.threads;
+    for place in (0..THREADS as u32).filter(|&place| is_in(&places, place)) {
         // SAFETY: as in `hold`; nobody else is there yet.
         let InHand { held, noted: [after, at], info } = unsafe { read_volatile(of(place)) };
         if held != 1 {

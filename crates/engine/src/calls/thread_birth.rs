@@ -5,6 +5,7 @@ use crate::commit::commit_before_call;
 use crate::control::phase;
 use crate::dispatch::{slow_down_waits, Call, Outcome};
 use crate::frame;
+use crate::in_hand;
 use crate::native;
 use crate::ring::Ring;
 use crate::signals::{self, bit, SIGKILL, SIGSTOP};
@@ -78,6 +79,7 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call, flags: u64, stack: u64
     let Some((tls, tid_address)) = words(call) else { return Outcome::Return(err::EFAULT) };
     // SAFETY: the place is nobody's.
     let child = unsafe { thread::prepare(place) };
+    in_hand::let_go(child);
     child.regs = t.regs;
     (child.regs.rax, child.regs.rsp) = (0, if stack == 0 { t.regs.rsp } else { stack });
     child.page.xsave.0 = t.page.xsave.0;
