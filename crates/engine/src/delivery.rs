@@ -39,6 +39,11 @@ pub fn is_timer(info: &[u64; 16]) -> bool {
     info[0] as i32 == timers::SIGALRM && signal_code(info) == 0x80 || posix_timers::makes(info)
 }
 
+/// Is it one that a bug causes? The answer to it is the rollback.
+pub fn is_failure(info: &[u64; 16]) -> bool {
+    FATAL & bit(info[0] as i32) != 0
+}
+
 /// Does it come again by itself, or for the program's doing it again?
 pub fn repeats_itself(e: &Engine, info: &[u64; 16]) -> bool {
     is_own(e, info) || is_timer(info)

@@ -5,7 +5,8 @@
 //! There is a place for every thread, since each has one signal in hand at a time: while it has, the others are blocked. A handler
 //! that interrupts the engine writes there.
 
-use crate::state::{journal, Engine};
+use crate::delivery;
+use crate::state::{engine, journal, Engine};
 use crate::thread::Thread;
 use crate::threads::is_in;
 use core::ptr::{read_volatile, write_volatile};
@@ -16,7 +17,8 @@ use outlast_image::layout::{session, SESSION_BASE, THREADS};
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct InHand {
-    /// 1: the rest is a signal.
+    /// 1: the rest is a signal that would not come again by itself. Only its taker knows by the sender's number whether the program
+    /// itself sent it.
     held: u64,
     /// The commit after which it is being noted, plus one, and where in the journal.
     noted: [u64; 2],
@@ -41,7 +43,8 @@ pub fn hold(t: &Thread, info: &[u64; 16]) {
         write_volatile(&raw mut (*at).noted, [0; 2]);
         write_volatile(&raw mut (*at).info, *info);
         fence(SeqCst);
-        write_volatile(&raw mut (*at).held, 1);
+        // A handler may interrupt the engine here: nothing but numbers is read.
+        write_volatile(&raw mut (*at).held, !delivery::repeats_itself(engine(), info) as u64);
     }
 }
 
@@ -60,9 +63,9 @@ pub fn note(e: &mut Engine, place: u32, info: &[u64; 16]) {
     let _ = store.journal_append(journal::SIGNAL, bytemuck::bytes_of(info));
 }
 
-/// Notes what dead predecessors' threads had in hand, if `comes_again` says so. Only those that the commit knows: what nobody has
+/// Notes what dead predecessors' threads had in hand, but for what is a failure. Only those that the commit knows: what nobody has
 /// written to takes room as soon as somebody looks, and there may be none.
-pub fn recover(e: &mut Engine, comes_again: impl Fn(&[u64; 16]) -> bool) {
+pub fn recover(e: &mut Engine) {
     let places = e.threads;
     for place in (0..THREADS as u32).filter(|&place| is_in(&places, place)) {
         // SAFETY: as in `hold`; nobody else is there yet.
@@ -75,7 +78,8 @@ pub fn recover(e: &mut Engine, comes_again: impl Fn(&[u64; 16]) -> bool) {
             && e.store().journal_read(at).is_some_and(|(kind, bytes, _)| {
                 kind == journal::SIGNAL && bytes == bytemuck::bytes_of(&info)
             });
-        if !is_noted && comes_again(&info) {
+        let is_one = (1..64).contains(&(info[0] as i32));
+        if is_one && !is_noted && !delivery::is_failure(&info) {
             note(e, place, &info);
         }
         // SAFETY: as above.

@@ -332,14 +332,13 @@ unsafe fn requeue_signals(e: &mut Engine) {
     }
     window::compare(e);
     let known = crate::state::engine();
-    let is_deadly = |info: &[u64; 16]| signals::FATAL & signals::bit(info[0] as i32) != 0;
-    in_hand::recover(e, |info| !is_deadly(info) && !delivery::repeats_itself(known, info));
+    in_hand::recover(e);
     e.store().journal_for_each(&mut |_, kind, bytes| {
         if kind == journal::SIGNAL && bytes.len() == 128 {
             let info: [u64; 16] = bytemuck::pod_read_unaligned(bytes);
             let sig = info[0] as i32;
             // Fatal ones are not repeated: the rollback is the answer to them.
-            if (1..64).contains(&sig) && !is_deadly(&info) && !delivery::repeats_itself(known, &info) {
+            if (1..64).contains(&sig) && !delivery::is_failure(&info) && !delivery::repeats_itself(known, &info) {
                 queued::send(&info);
             }
         }
