@@ -1,7 +1,7 @@
 //! Writes to files take no ring: the offset before the call goes into the journal of the commit, so a restored process
 //! writes the same bytes to the same place again. For appends the size before the call tells what happened.
 
-use super::message::Vectors;
+use super::message::{self, Vectors};
 use super::offsets;
 use crate::commit::commit;
 use crate::control::phase;
@@ -58,19 +58,31 @@ fn size(fd: i32) -> u64 {
     st[6]
 }
 
-/// An append that a dead predecessor may have made: the file's size tells.
+/// An append that a dead predecessor may have made: the file's size tells how much of it. A death may have cut it short, as nothing
+/// else does: the rest follows.
 pub fn finish_append(call: &Call, pending: &PendingCall) -> i64 {
     let grown = size(call.fd()).saturating_sub(pending.size);
-    let total = match call.nr {
-        nr::WRITE | nr::PWRITE64 => call.args[2],
-        _ => Vectors::new(call.args[1], call.args[2]).map_or(0, |v| v.total),
+    let vectors = match call.nr {
+        nr::WRITE | nr::PWRITE64 => None,
+        _ => Vectors::new(call.args[1], call.args[2]),
     };
-    if grown > 0 && grown <= total && !without(Mutant::AppendWitness) {
-        if offsets::is_at_offset(call) {
-            // SAFETY: leaves the offset where the append would have.
-            unsafe { syscall!(nr::LSEEK, call.fd(), pending.size + grown, SEEK_SET) };
-        }
-        return grown as i64;
+    let total = vectors.map_or(call.args[2], |v| v.total);
+    if grown == 0 || grown > total || without(Mutant::AppendWitness) {
+        return native(call);
     }
-    native(call)
+    let rest = match vectors {
+        None => Some((message::single(call.args[1] + grown, total - grown), 1)),
+        Some(v) => v.place(grown),
+    };
+    let more = match rest {
+        // SAFETY: the vectors lie in the bounce buffer; the kernel checks the program's own addresses.
+        Some((at, n)) if grown < total => unsafe { syscall!(nr::PWRITEV2, call.fd(), at, n, 0, 0, RWF_APPEND) },
+        _ => 0,
+    };
+    let done = grown + more.max(0) as u64;
+    if offsets::is_at_offset(call) {
+        // SAFETY: leaves the offset where the append would have.
+        unsafe { syscall!(nr::LSEEK, call.fd(), pending.size + done, SEEK_SET) };
+    }
+    done as i64
 }
