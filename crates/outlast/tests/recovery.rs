@@ -177,3 +177,34 @@ fn the_share_of_rewritten_calls_is_told() {
     home.outlast(["stop", "busy"]).output().unwrap();
     finish(child);
 }
+
+/// A kill ends a long write early: what is left of it follows, and the program hears of the whole.
+#[test]
+fn an_append_that_a_death_cut_short_is_completed() {
+    const LEN: u64 = 200 << 20;
+    let home = Home::new();
+    let file = home.file("long");
+    let script = format!(
+        "import os, sys\nfd = os.open(sys.argv[1], os.O_CREAT | os.O_WRONLY | os.O_APPEND)\nwhile not os.path.exists(sys.argv[2]): pass\nprint(os.write(fd, bytes({LEN})))"
+    );
+    let mut run = home.outlast(["run", "--name", "long", "--", "python3", "-c", &script]);
+    let child = run
+        .arg(&file)
+        .arg(home.file("door"))
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    until("its beginning", || file.exists());
+    let pid = home.await_protected("long")["pid"].clone();
+    home.door().open();
+    let len = || std::fs::metadata(&file).map_or(0, |file| file.len());
+    while len() == 0 {
+        std::hint::spin_loop();
+    }
+    assert!(len() < LEN, "it was written before it could be killed");
+    kill(&pid, libc::SIGKILL);
+    let output = finish(child);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), format!("{LEN}\n"), "{}", said(&output));
+    assert_eq!(len(), LEN);
+}

@@ -44,7 +44,7 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
 }
 
 /// Does the write go to the end of the file, wherever that is?
-fn appends(call: &Call) -> bool {
+pub fn appends(call: &Call) -> bool {
     let flags = if call.nr == nr::PWRITEV2 { call.args[5] } else { 0 };
     // SAFETY: F_GETFL has no effect.
     let always = unsafe { syscall!(nr::FCNTL, call.fd(), F_GETFL) } & O_APPEND != 0;

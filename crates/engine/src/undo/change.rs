@@ -3,6 +3,7 @@
 use super::look;
 use crate::calls::message::Vectors;
 use crate::calls::offsets::is_at_offset;
+use crate::calls::write_file::appends;
 use crate::dispatch::Call;
 use crate::state::Engine;
 use crate::sys::{nr, syscall};
@@ -14,8 +15,6 @@ const SEEK_CUR: u64 = 1;
 const F_GETFL: u64 = 3;
 pub const O_APPEND: i64 = 0o2000;
 const O_TRUNC: u64 = 0o1000;
-const RWF_APPEND: u64 = 0x10;
-const RWF_NOAPPEND: u64 = 0x20;
 const PUNCH_HOLE_ZERO_RANGE: u64 = 0x02 | 0x10;
 const COLLAPSE_INSERT: u64 = 0x08 | 0x20;
 
@@ -79,17 +78,11 @@ pub fn change(call: &Call, fd: i32, size: u64) -> Change {
         }
         nr::FALLOCATE => Change { from: 0, to: 0, cuts: false },
         nr::SPLICE | nr::COPY_FILE_RANGE => range(by_pointer(a[3])),
-        _ if appends(call, fd) => range(size),
+        _ if appends(call) => range(size),
         nr::SENDFILE => range(offset(fd)),
         _ if is_at_offset(call) => range(offset(fd)),
         _ => range(a[3]),
     }
-}
-
-/// Does the write go to the end of the file, wherever that is?
-fn appends(call: &Call, fd: i32) -> bool {
-    let flags = if call.nr == nr::PWRITEV2 { call.args[5] } else { 0 };
-    flags & RWF_APPEND != 0 || flags_of(fd) & O_APPEND != 0 && flags & RWF_NOAPPEND == 0
 }
 
 /// How `fd` was opened.
