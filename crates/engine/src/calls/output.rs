@@ -152,15 +152,16 @@ fn wait_to_send(e: &mut Engine, t: &mut Thread, call: &Call, operation: &mut Ope
     w
 }
 
-/// A request of the supervisor's must not cut an output short that is on its way, nor commit in the middle of it: it
-/// waits for the output's end.
+/// Only a signal of the program's cuts an output short that is on its way: a request of the supervisor's waits for its end, and
+/// a thread that another one wanted to stop stands still already.
 fn may_go_on(t: &mut Thread, operation: &Operation) -> bool {
-    let only_asked = t.pending.load(Acquire) == pending_bit::REQUEST && operation.done > 0;
-    if only_asked {
-        t.pending.fetch_and(!pending_bit::REQUEST, AcqRel);
+    const OURS: u32 = pending_bit::REQUEST | pending_bit::STOP;
+    let only_ours = t.pending.load(Acquire) & !OURS == 0 && operation.done > 0;
+    if only_ours {
+        t.pending.fetch_and(!OURS, AcqRel);
         t.interrupted = 0;
     }
-    only_asked
+    only_ours
 }
 
 fn partial(t: &mut Thread, operation: &Operation, r: i64) -> i64 {
