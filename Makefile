@@ -47,6 +47,7 @@ licences:
 lint:
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
+	cd crates/engine && cargo fmt --check && cargo clippy --release -- -D warnings
 
 install-deps:
 	@scripts/install-deps

@@ -19,7 +19,9 @@ use outlast_image::kernel::SignalAction;
 pub fn is_own(e: &Engine, info: &[u64; 16]) -> bool {
     let sender = info[2] as u32;
     // SAFETY: getpid has no effect.
-    signal_code(info) <= 0 && !posix_timers::makes(info) && (sender == e.kernel.pid || sender == unsafe { syscall!(nr::GETPID) } as u32)
+    signal_code(info) <= 0
+        && !posix_timers::makes(info)
+        && (sender == e.kernel.pid || sender == unsafe { syscall!(nr::GETPID) } as u32)
 }
 
 /// A signal that the program sent to itself tells of the process id that the program knows, one of a timer of the timer.

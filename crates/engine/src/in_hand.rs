@@ -26,8 +26,7 @@ struct InHand {
 }
 
 const _: () = assert!(size_of::<InHand>() as u64 <= session::IN_HAND_LEN);
-const _: () =
-    assert!(session::IN_HAND + THREADS as u64 * session::IN_HAND_LEN <= outlast_image::layout::SESSION_LEN);
+const _: () = assert!(session::IN_HAND + THREADS as u64 * session::IN_HAND_LEN <= outlast_image::layout::SESSION_LEN);
 
 fn of(place: u32) -> *mut InHand {
     (SESSION_BASE + session::IN_HAND + u64::from(place) * session::IN_HAND_LEN) as *mut InHand
@@ -75,9 +74,9 @@ pub fn recover(e: &mut Engine) {
         }
         let seq = e.store().seq();
         let is_noted = after == seq + 1
-            && e.store().journal_read(at).is_some_and(|(kind, bytes, _)| {
-                kind == journal::SIGNAL && bytes == bytemuck::bytes_of(&info)
-            });
+            && e.store()
+                .journal_read(at)
+                .is_some_and(|(kind, bytes, _)| kind == journal::SIGNAL && bytes == bytemuck::bytes_of(&info));
         let is_one = (1..64).contains(&(info[0] as i32));
         if is_one && !is_noted && !delivery::is_failure(&info) {
             note(e, place, &info);

@@ -53,7 +53,9 @@ pub fn may_wait(call: &Call) -> bool {
         match call.nr {
             nr::OPEN | nr::CREAT => syscall!(nr::NEWFSTATAT, AT_FDCWD, a[0], stat.as_mut_ptr(), 0),
             nr::OPENAT | nr::OPENAT2 => syscall!(nr::NEWFSTATAT, a[0], a[1], stat.as_mut_ptr(), 0),
-            nr::READ | nr::READV | nr::PREAD64 | nr::PREADV | nr::PREADV2 => syscall!(nr::FSTAT, a[0], stat.as_mut_ptr()),
+            nr::READ | nr::READV | nr::PREAD64 | nr::PREADV | nr::PREADV2 => {
+                syscall!(nr::FSTAT, a[0], stat.as_mut_ptr())
+            }
             nr::WRITE | nr::WRITEV | nr::PWRITE64 | nr::PWRITEV | nr::PWRITEV2 => {
                 syscall!(nr::FSTAT, a[0], stat.as_mut_ptr())
             }

@@ -8,7 +8,7 @@ use crate::queued::Queue;
 use crate::ring::Ring;
 use crate::tracker::{Track, Tracker};
 use outlast_image::inject::InjectArgs;
-use outlast_image::kernel::{KernelState, SignalAction, SIGNALS, PosixTimer, TIMERS};
+use outlast_image::kernel::{KernelState, PosixTimer, SignalAction, SIGNALS, TIMERS};
 use outlast_image::layout::{own_fd, session, SESSION_BASE};
 use outlast_image::mutant::Mutant;
 use outlast_store::{MappedRegion, Store};

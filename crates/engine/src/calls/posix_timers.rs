@@ -183,7 +183,8 @@ pub fn restore(e: &Engine, t: &Thread, in_place: bool) {
         if timer.used == 0 || without(Mutant::Timer) || make(t, place, timer) != 0 || timer.deadline == 0 {
             continue;
         }
-        let of_processor = timer.clock < 0 || [CLOCK_PROCESS_CPUTIME_ID, CLOCK_THREAD_CPUTIME_ID].contains(&timer.clock);
+        let of_processor =
+            timer.clock < 0 || [CLOCK_PROCESS_CPUTIME_ID, CLOCK_THREAD_CPUTIME_ID].contains(&timer.clock);
         let (flags, first) = match of_processor {
             true => (0, timer.interval.max(1_000_000)),
             false => (TIMER_ABSTIME, timer.deadline),

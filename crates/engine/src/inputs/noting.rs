@@ -1,8 +1,8 @@
 //! Reads without a commit: the operation, and the note of what it took.
 
 use super::log::{Head, MOST};
-use crate::calls::{input, unseen};
 use crate::calls::message::{Vectors, DATA};
+use crate::calls::{input, unseen};
 use crate::dispatch::Call;
 use crate::operation::Operation;
 use crate::ring;

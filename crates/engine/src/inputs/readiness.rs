@@ -111,9 +111,7 @@ fn epoll(e: &mut Engine, call: &Call) -> Option<i64> {
         if events == 0 || waiting(e, interest.fd).is_none() {
             continue;
         }
-        let ready = ready.get_or_insert_with(|| {
-            native(&without_waiting(call, 3, call.nr == nr::EPOLL_PWAIT2))
-        });
+        let ready = ready.get_or_insert_with(|| native(&without_waiting(call, 3, call.nr == nr::EPOLL_PWAIT2)));
         if *ready < 0 {
             break;
         }

@@ -24,7 +24,8 @@ pub fn map_file<'a>(m: &Mapped<'a>, flags: u64, prot: u64, last: &mut Last<'a>) 
     if m.path.len() > PATH_MAX || m.path.is_empty() {
         return false;
     }
-    (m.region.flags & region_flag::DELETED == 0 && map_by_name(m, flags, prot, last)) || map_by_descriptor(m, flags, prot)
+    (m.region.flags & region_flag::DELETED == 0 && map_by_name(m, flags, prot, last))
+        || map_by_descriptor(m, flags, prot)
 }
 
 fn map_by_name<'a>(m: &Mapped<'a>, flags: u64, prot: u64, last: &mut Last<'a>) -> bool {

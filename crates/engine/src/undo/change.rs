@@ -29,7 +29,13 @@ pub struct Change {
 /// The descriptor of the file that the call writes to.
 pub fn target(call: &Call) -> Option<i32> {
     match call.nr {
-        nr::WRITE | nr::WRITEV | nr::PWRITE64 | nr::PWRITEV | nr::PWRITEV2 | nr::SENDFILE | nr::FTRUNCATE
+        nr::WRITE
+        | nr::WRITEV
+        | nr::PWRITE64
+        | nr::PWRITEV
+        | nr::PWRITEV2
+        | nr::SENDFILE
+        | nr::FTRUNCATE
         | nr::FALLOCATE => Some(call.fd()),
         nr::SPLICE | nr::COPY_FILE_RANGE => Some(call.args[2] as i32),
         _ => None,

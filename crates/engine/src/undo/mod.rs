@@ -51,7 +51,6 @@ impl Undo {
     pub const fn new() -> Undo {
         Undo { known: content::Known::new(), shared: exclusive::Shared::new() }
     }
-
 }
 
 /// A commit was published.
