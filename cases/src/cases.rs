@@ -25,6 +25,7 @@ mod shell;
 mod signals;
 mod sqlite;
 mod stumble;
+mod taking_part;
 mod tcp;
 mod threads;
 mod unwind;
@@ -58,6 +59,7 @@ pub fn all() -> impl Iterator<Item = &'static Case> {
         security::CASES,
         identity::CASES,
         stumble::CASES,
+        taking_part::CASES,
         crasher::CASES,
         python::CASES,
         interpreters::CASES,

@@ -60,6 +60,7 @@ const HUNTERS: &[(&str, &[&str])] = &[
     ("thread-stop", &["kill::threads"]),
     ("thread-turn", &["kill::threads", "aimed::threads"]),
     ("thread-signals", &["kill::thread_signals"]),
+    ("after-recovery", &["kill::taking_part"]),
 ];
 
 /// Checks of the store, and which of its tests is meant to notice.

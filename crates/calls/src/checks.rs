@@ -40,6 +40,13 @@ pub(crate) mod arch {
     pub(crate) const ARCH_SHSTK_STATUS: u32 = 0x5005;
 }
 
+/// `PR_` constants of the newest kernel headers that a crate carries, and the engine's own option.
+pub(crate) mod prctl {
+    pub(crate) use linux_raw_sys::prctl::*;
+    /// "Outl"; the engine has it from `image/src/taking_part.rs`.
+    pub(crate) const PR_OUTLAST: u32 = u32::from_le_bytes(*b"Outl");
+}
+
 /// The header of the C library's kernel interface on this machine, if it is installed: name to number.
 fn header() -> Option<BTreeMap<String, u16>> {
     let text = std::fs::read_to_string("/usr/include/x86_64-linux-gnu/asm/unistd_64.h").ok()?;

@@ -100,6 +100,7 @@ fn commit_stopped(e: &mut Engine, t: &mut Thread, pending: PendingCall) -> u64 {
         e.queue.dirty = false;
     }
     crate::inputs::save(e);
+    crate::taking_part::save(e);
     let Some(store) = &mut e.store else { return 0 };
     if e.undo.shared.dirty {
         store.put(object::SHARED, 0, e.undo.shared.bytes());

@@ -9,6 +9,7 @@ use crate::signals::{apply, bit, set_kernel_mask, signal_code, FATAL, SIGKILL, S
 use crate::signals::{SIG_DFL, SIG_IGN};
 use crate::state::{engine, Engine};
 use crate::sys::{err, nr, syscall};
+use crate::taking_part;
 use crate::thread::{pending_bit, standing, Thread};
 use crate::world;
 use core::sync::atomic::Ordering::*;
@@ -122,6 +123,16 @@ unsafe fn pending_work_alone(t: &mut Thread) {
         t.pending.fetch_and(!pending_bit::STOP, AcqRel);
         make_call_again(t);
     }
+    if bits & pending_bit::RECOVERED != 0 {
+        t.pending.fetch_and(!pending_bit::RECOVERED, AcqRel);
+        make_call_again(t);
+        if t.pending.load(Acquire) & pending_bit::SIGNAL == 0 {
+            taking_part::tell_of_recovery(engine(), t);
+        } else {
+            // It settles what becomes of the call.
+            t.pending.fetch_or(pending_bit::RECOVERED, AcqRel);
+        }
+    }
     if bits & pending_bit::REQUEST != 0 {
         t.pending.fetch_and(!pending_bit::REQUEST, AcqRel);
         make_call_again(t);
@@ -133,7 +144,7 @@ unsafe fn pending_work_alone(t: &mut Thread) {
 /// Where the engine alone ended a call, the program must not notice: the call is issued again, and a commit that is asked
 /// for stands before it.
 fn make_call_again(t: &mut Thread) {
-    if t.pending.load(Acquire) == 0 && t.interrupted != 0 && t.regs.rax as i64 == err::EINTR {
+    if t.pending.load(Acquire) & pending_bit::SIGNAL == 0 && t.interrupted != 0 && t.regs.rax as i64 == err::EINTR {
         let mut regs = t.regs;
         interrupted::issue_again(t, &mut regs);
         t.regs = regs;

@@ -8,6 +8,7 @@ use crate::inputs::readiness;
 use crate::kernel_writes;
 use crate::state::{engine, Engine};
 use crate::sys::{err, nr};
+use crate::taking_part;
 use crate::thread::{self, standing, Thread};
 use crate::world;
 use core::sync::atomic::{AtomicU8, Ordering::*};
@@ -237,6 +238,7 @@ fn serve(e: &mut Engine, t: &mut Thread, call: Call) -> Outcome {
         Class::Redo => Return(redo(e, t, &call)),
         Class::Once => Return(calls::names::serve(e, t, &call)),
         Class::Signal => calls::signals::serve(e, t, &call),
+        Class::Thread if taking_part::is_one(&call) => taking_part::serve(e, t, &call),
         Class::Thread if calls::inherited::by_prctl(&call) => Return(calls::inherited::change(e, t, &call)),
         Class::Thread => calls::threads::serve(e, t, &call),
         Class::Spawn => calls::spawn::serve(e, t, &call),

@@ -46,6 +46,7 @@ mod state;
 mod store_room;
 mod successor;
 mod sys;
+mod taking_part;
 mod text;
 mod thread;
 mod threads;

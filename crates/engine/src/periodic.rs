@@ -84,9 +84,14 @@ fn set(id: i32, first_ns: u64, then_ns: u64) {
     unsafe { syscall!(TIMER_SETTIME, id, 0, spec.as_ptr(), 0) };
 }
 
+/// Are commits wanted at intervals?
+pub fn is_on(e: &Engine) -> bool {
+    e.args.interval_ns != 0
+}
+
 /// Commits if that is wanted at intervals. Called when the engine was knocked at.
 pub fn tick(e: &mut Engine) {
-    if e.args.interval_ns == 0 {
+    if !is_on(e) {
         return;
     }
     let began = now_ns();

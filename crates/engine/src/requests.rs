@@ -1,29 +1,46 @@
 //! What the supervisor asks of a running program, served at the gate.
 
 use crate::control::control;
-use crate::state::engine;
+use crate::state::{engine, Engine};
 use crate::sys::futex_wake;
+use crate::taking_part;
 use core::sync::atomic::Ordering::*;
 use outlast_image::control::request;
 
-/// Serves all requests. The program's state is in the control block: at the gate's exit, or taken from a signal frame.
-pub fn serve() {
+/// Serves all requests. The program's state is in the control block: at the gate's exit, or taken from a signal frame. True:
+/// the program has a function of its own to call before the commit, with which it goes on now.
+pub fn serve() -> bool {
     let c = control();
     // SAFETY: at the gate, or in the handler that saved the program's state.
-    crate::held::release(unsafe { crate::thread::current() });
+    let t = unsafe { crate::thread::current() };
+    crate::held::release(t);
     // SAFETY: not within another use of the engine.
     let e = unsafe { engine() };
-    crate::periodic::tick(e);
-    let wanted = c.request.swap(0, AcqRel);
-    if wanted == 0 {
-        return;
-    }
+    let wanted = c.request.load(Acquire);
     if wanted & request::ANCHOR != 0 {
+        c.request.fetch_and(!request::ANCHOR, AcqRel);
         crate::anchor::renew();
+        answer();
     }
-    if wanted & request::COMMIT != 0 {
+    let commits = crate::periodic::is_on(e) || wanted & request::COMMIT != 0;
+    if commits && t.interrupted == 0 && taking_part::enter_before(e, t) {
+        return true;
+    }
+    commit_now(e);
+    false
+}
+
+/// Makes the commits that are asked for, or due.
+pub fn commit_now(e: &mut Engine) {
+    crate::periodic::tick(e);
+    if control().request.load(Acquire) & request::COMMIT != 0 {
         crate::commit::commit_at_gate(e);
+        control().request.fetch_and(!request::COMMIT, AcqRel);
+        answer();
     }
-    c.served.fetch_add(1, AcqRel);
-    futex_wake(&c.served);
+}
+
+fn answer() {
+    control().served.fetch_add(1, AcqRel);
+    futex_wake(&control().served);
 }

@@ -340,14 +340,7 @@ unsafe fn take_signal(
             uc.regs = new;
             enter_handler(t, sig, &action);
             uc.sigmask = kernel_mask(t.mask);
-            // The kernel starts a handler with the initial vector state.
-            if uc.fpstate != 0 {
-                let x = core::slice::from_raw_parts_mut(uc.fpstate as *mut u8, 576);
-                let bv = [0u8; 8];
-                x[..2].copy_from_slice(&0x37fu16.to_le_bytes());
-                x[24..28].copy_from_slice(&0x1f80u32.to_le_bytes());
-                x[512..520].copy_from_slice(&bv);
-            }
+            reset_vector(uc);
         }
         None => {
             crate::failure::fatal(SIGSEGV, info, uc);
@@ -398,12 +391,16 @@ unsafe fn knock(t: &mut Thread, info: &[u64; 16], uc: &mut Ucontext) {
     if world::has_several() {
         keep_context(t, uc);
         world::arrive(t, standing::AT_REST);
+        let mut enters = false;
         if !stops {
             world::lock(t);
-            crate::requests::serve();
+            enters = crate::requests::serve();
             world::unlock(t);
         }
         world::depart(t);
+        if enters {
+            begin(t, uc);
+        }
         return;
     }
     if crate::periodic::in_critical_section(t, rip) {
@@ -411,8 +408,23 @@ unsafe fn knock(t: &mut Thread, info: &[u64; 16], uc: &mut Ucontext) {
     }
     held::release_on_return(t, uc);
     keep_context(t, uc);
-    crate::requests::serve();
+    if crate::requests::serve() {
+        begin(t, uc);
+    }
     phase(at::PROGRAM);
+}
+
+/// The program goes on with a function that the engine has it call.
+unsafe fn begin(t: &Thread, uc: &mut Ucontext) {
+    uc.regs = t.regs;
+    reset_vector(uc);
+}
+
+/// What the handler returns to starts with the initial vector state, as the kernel starts handlers.
+unsafe fn reset_vector(uc: &mut Ucontext) {
+    if uc.fpstate != 0 {
+        frame::reset_vector(core::slice::from_raw_parts_mut(uc.fpstate as *mut u8, 576));
+    }
 }
 
 /// The program was on its way out of the gate and stays there.

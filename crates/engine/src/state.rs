@@ -6,6 +6,7 @@ use crate::mutant::without;
 use crate::noted::transfer::Transfer;
 use crate::queued::Queue;
 use crate::ring::Ring;
+use crate::taking_part::TakingPart;
 use crate::tracker::{Track, Tracker};
 use outlast_image::inject::InjectArgs;
 use outlast_image::kernel::{KernelState, PosixTimer, SignalAction, SIGNALS, TIMERS};
@@ -37,6 +38,8 @@ pub mod object {
     pub const SHARED: u16 = 11;
     /// Input that a restored program had not taken again yet, in its order; key: number of the piece.
     pub const INPUT: u16 = 12;
+    /// `TakingPart`.
+    pub const TAKING_PART: u16 = 13;
 }
 
 /// Kinds of journal entry.
@@ -91,6 +94,8 @@ pub struct Engine {
     pub undo: crate::undo::Undo,
     pub ring: Ring,
     pub transfer: Transfer,
+    /// What a program that takes part has registered.
+    pub part: TakingPart,
     pub kernel: KernelState,
     /// Signals that the program sent to itself.
     pub queue: Queue,
@@ -146,6 +151,7 @@ pub static mut ENGINE: Engine = Engine {
     undo: crate::undo::Undo::new(),
     ring: Ring::none(),
     transfer: Transfer::new(),
+    part: TakingPart::NOTHING,
     kernel: KernelState {
         actions: [NO_ACTION; SIGNALS],
         brk: 0,

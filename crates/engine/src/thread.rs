@@ -17,6 +17,8 @@ pub mod pending_bit {
     pub const REQUEST: u32 = 2;
     /// Another thread commits and waits for this one to stand still.
     pub const STOP: u32 = 4;
+    /// The program was recovered and wants to know.
+    pub const RECOVERED: u32 = 8;
 }
 
 /// Values of [`Thread::standing`]: where the thread goes on if it is restored from a commit that another one makes now.
@@ -87,6 +89,8 @@ pub struct Thread {
     pub pins: bool,
     /// In a restore: nobody else may commit before it has finished its call.
     pub goes_first: bool,
+    /// In a restore: it calls the program's function after a recovery.
+    pub learns: bool,
     /// It has the lock of the engine.
     pub has_lock: bool,
     /// FS base of the program, kept where the thread stands still.

@@ -17,3 +17,4 @@ pub mod mutant;
 pub mod pending;
 pub mod region;
 pub mod successor;
+pub mod taking_part;

@@ -76,6 +76,8 @@ pub enum Mutant {
     ThreadTurn,
     /// Signals that one thread sent to another are pending again.
     ThreadSignals,
+    /// The program's function after a recovery is called.
+    AfterRecovery,
 }
 
 impl Mutant {
@@ -116,6 +118,7 @@ impl Mutant {
         (Mutant::ThreadStop, "thread-stop"),
         (Mutant::ThreadTurn, "thread-turn"),
         (Mutant::ThreadSignals, "thread-signals"),
+        (Mutant::AfterRecovery, "after-recovery"),
     ];
 
     pub const fn bit(self) -> u64 {

@@ -4,7 +4,7 @@ use crate::Amount::Whole;
 use crate::Len::{Bytes, Fixed, Special};
 
 commands! {
-    157 prctl, descriptors 0, numbers from linux_raw_sys::prctl;
+    157 prctl, descriptors 0, numbers from crate::checks::prctl;
     1 PR_SET_PDEATHSIG Thread;
     2 PR_GET_PDEATHSIG Pure .out(1, Fixed(4));
     3 PR_GET_DUMPABLE Pure;
@@ -55,4 +55,6 @@ commands! {
     78 PR_FUTEX_HASH Thread;
     0x4155_5856 PR_GET_AUXV Pure .out(1, Bytes(Whole(2)));
     0x5356_4d41 PR_SET_VMA Map;
+    0x6c74_754f PR_OUTLAST Thread
+        .note("outlast's own: what programs that take part say to the engine; to every kernel it is invalid");
 }

@@ -29,6 +29,7 @@ use crate::signals;
 use crate::state::{engine, journal, object, Engine, OwnFd};
 use crate::store_room;
 use crate::sys::{err, futex_wake, now_ns, nr, syscall};
+use crate::taking_part;
 use crate::thread::{self, Thread};
 use crate::tracker::{Content, Track};
 use crate::world;
@@ -156,6 +157,7 @@ unsafe fn run(rung: Rung) -> ! {
     descriptors::rearm(e);
     drop(access);
     crate::calls::timers::restore(e);
+    taking_part::recovered(e, others.goes_on(t), rung as u64);
     if others.exist() {
         let theirs = others.committed() && !done_before;
         let rest = theirs.then(|| core::mem::replace(&mut operation, Operation::new(0)));
@@ -248,6 +250,7 @@ unsafe fn load(e: &mut Engine, t: &mut Thread) -> ThreadContext {
     }
     let kernel: KernelState = bytemuck::pod_read_unaligned(&buf[..n]);
     e.kernel = kernel;
+    taking_part::load(e);
     let n = e.store().object(object::QUEUE, 0, scratch::object_buffer()).unwrap_or(0);
     e.queue.load(&scratch::object_buffer()[..n.min(1 << 16)]);
     if threads::is_first_there(e) {

@@ -7,6 +7,7 @@ use crate::mutant::without;
 use crate::operation::Operation;
 use crate::state::{engine, object, Engine, ONE_THREAD};
 use crate::sys::{err, futex_wait, futex_wake};
+use crate::taking_part;
 use crate::thread::{self, standing, Thread};
 use crate::threads::is_in;
 use crate::world::{self, WORDS};
@@ -94,6 +95,17 @@ impl Others {
         self.committer != 0
     }
 
+    /// The thread that learns of the recovery: who made the commit, if it stands before a call of that thread, else the first.
+    pub fn goes_on<'t>(&self, first: &'t mut Thread) -> &'t mut Thread {
+        let place =
+            if is_in(&self.places, self.committer) { self.committer } else { self.places().next().unwrap_or(0) };
+        match place {
+            0 => first,
+            // SAFETY: it is not made yet.
+            place => unsafe { thread::at(place) },
+        }
+    }
+
     /// Makes the threads. They begin when the caller, which is the first thread, gives the engine's lock back. `rest` is what
     /// is left to do of the commit's call, if that is another thread's.
     pub unsafe fn begin(&self, e: &mut Engine, first: &mut Thread, rest: Option<Operation>, cold: bool) {
@@ -147,6 +159,7 @@ unsafe extern "C" fn begin(t: &mut Thread) -> ! {
     let e = engine();
     thread_birth::set_up(t);
     give_thread(e, t);
+    taking_part::expect(t);
     let part = t.pending_call;
     if t.goes_first {
         t.goes_first = false;
