@@ -43,6 +43,9 @@ impl Setting {
     /// The plainest: everything the kernel offers, as root.
     pub const PLAIN: Setting = Setting::new(Tracker::Async, true, User::Root);
 
+    /// The same without root's rights.
+    pub const PLAIN_FOR_USERS: Setting = Setting::new(Tracker::Async, true, User::Ordinary);
+
     pub const PLAIN_WITHOUT_RING: Setting = Setting::new(Tracker::Async, false, User::Root);
 
     /// Every combination that makes sense: a Docker-like filter forbids userfaultfd and io_uring.

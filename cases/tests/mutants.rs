@@ -61,6 +61,7 @@ const HUNTERS: &[(&str, &[&str])] = &[
     ("thread-turn", &["kill::threads", "aimed::threads"]),
     ("thread-signals", &["kill::thread_signals"]),
     ("after-recovery", &["kill::taking_part"]),
+    ("numbers", &["kill::numbers::async::ring::user", "kill::numbers_alone::async::ring::user"]),
 ];
 
 /// Checks of the store, and which of its tests is meant to notice.

@@ -18,5 +18,12 @@ pub const CASES: &[Case] = &[
     ),
     Case::new("folders", |_| Ok(Program::new(&[&program("folders"), "400"])), |_| Drive::Pipes(Input::none())),
     Case::new("procfs", |_| Ok(Program::new(&[&program("procfs"), "300"])), |_| Drive::Pipes(Input::none())),
+    Case::new("numbers", |_| Ok(Program::new(&[&program("numbers"), "200", "4"])), |_| Drive::Pipes(Input::none()))
+        .with_threads(),
+    Case::new(
+        "numbers_alone",
+        |_| Ok(Program::new(&[&program("numbers"), "400", "0"])),
+        |_| Drive::Pipes(Input::none()),
+    ),
     Case::new("sleeper", |_| Ok(Program::new(&[&program("sleeper"), "60"])), |_| Drive::Pipes(Input::none())),
 ];

@@ -25,7 +25,11 @@ pub struct Row {
     /// For Redo: why it is idempotent. For Once: how to tell. For Object: what is lost. Else what a reader must know,
     /// or "".
     pub note: &'static str,
+    /// The argument that is a clock, which may be that of a process or thread.
+    pub clock: Option<u8>,
     descriptors: u8,
+    processes: u8,
+    users: Option<(u8, u32)>,
     outs: u8,
     out: [Out; OUTS],
 }
@@ -34,6 +38,20 @@ impl Row {
     /// Bit `i` is set if argument `i` is a descriptor (for the `*at` calls also AT_FDCWD).
     pub const fn descriptors(&self) -> u8 {
         self.descriptors
+    }
+
+    /// Bit `i` is set if argument `i` of the call is the number of a process, a thread or a process group.
+    pub const fn processes(&self, args: &[u64; 6]) -> u8 {
+        match self.users {
+            // The kernel takes the low half only.
+            Some((arg, value)) if args[arg as usize] as u32 == value => 0,
+            _ => self.processes,
+        }
+    }
+
+    /// Does it name processes or threads, at least with some arguments?
+    pub const fn names_processes(&self) -> bool {
+        self.processes != 0 || self.clock.is_some()
     }
 
     /// The first argument that is a descriptor.
@@ -61,7 +79,10 @@ impl Row {
             ring: None,
             witness: Witness::None,
             note: "",
+            clock: None,
             descriptors: 0,
+            processes: 0,
+            users: None,
             outs: 0,
             out: [Out { arg: 0, len: Len::Fixed(0) }; OUTS],
         }
@@ -105,6 +126,22 @@ impl Row {
 
     pub(crate) const fn fds(mut self, mask: u8) -> Row {
         self.descriptors = mask;
+        self
+    }
+
+    pub(crate) const fn process(mut self, arg: u8) -> Row {
+        self.processes |= 1 << arg;
+        self
+    }
+
+    /// The number is a user's where argument `arg` is `value`.
+    pub(crate) const fn user_if(mut self, arg: u8, value: u32) -> Row {
+        self.users = Some((arg, value));
+        self
+    }
+
+    pub(crate) const fn clock(mut self, arg: u8) -> Row {
+        self.clock = Some(arg);
         self
     }
 

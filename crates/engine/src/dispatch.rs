@@ -6,6 +6,7 @@ use crate::control::{control, degrade, phase};
 use crate::held;
 use crate::inputs::readiness;
 use crate::kernel_writes;
+use crate::numbers;
 use crate::state::{engine, Engine};
 use crate::sys::{err, nr};
 use crate::taking_part;
@@ -42,10 +43,16 @@ pub static CLASS: [AtomicU8; 512] = {
 /// Calls that ask for groups and sessions.
 const GROUPS: [u64; 3] = [nr::GETPGRP, nr::GETPGID, nr::GETSID];
 
-/// From now on the engine answers itself what has to do with the program's own number.
+/// From now on the engine looks at what has to do with the numbers of the program's process and threads.
 pub fn answer_ids() {
+    numbers::begin_to_differ();
     for n in [nr::GETPID, nr::GETTID].into_iter().chain(GROUPS) {
         CLASS[n as usize].store(Class::Thread as u8, Relaxed);
+    }
+    for (n, class) in CLASS.iter().enumerate() {
+        if outlast_calls::row(n as u64).is_some_and(|row| row.class == Class::Pure && row.names_processes()) {
+            class.store(Class::Thread as u8, Relaxed);
+        }
     }
 }
 
@@ -213,7 +220,7 @@ fn serve(e: &mut Engine, t: &mut Thread, call: Call) -> Outcome {
     match class {
         Class::Pure if call.nr == nr::GETPID => Return(e.kernel.pid as i64),
         Class::Pure if call.nr == nr::GETTID => Return(t.tid as i64),
-        Class::Pure if GROUPS.contains(&call.nr) => Return(calls::groups::ask(e, &call)),
+        Class::Pure if GROUPS.contains(&call.nr) => Return(calls::groups::ask(&call)),
         Class::Pure | Class::Object if calls::posix_timers::is_one(call.nr) => {
             Return(calls::posix_timers::serve(e, t, &call))
         }
@@ -263,7 +270,7 @@ fn serve(e: &mut Engine, t: &mut Thread, call: Call) -> Outcome {
 
 /// Issues the call as it is. It must not wait.
 pub fn native(call: &Call) -> i64 {
-    let a = &call.args;
+    let a = &numbers::arguments(call);
     // SAFETY: the program asked for it; the kernel checks its pointers.
     kernel_writes::around(call, || unsafe { crate::sys::call6(call.nr, a[0], a[1], a[2], a[3], a[4], a[5]) })
 }

@@ -29,6 +29,7 @@ mod memory_functions;
 mod mutant;
 mod native;
 mod noted;
+mod numbers;
 mod operation;
 mod own_descriptors;
 mod periodic;

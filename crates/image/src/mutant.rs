@@ -78,6 +78,8 @@ pub enum Mutant {
     ThreadSignals,
     /// The program's function after a recovery is called.
     AfterRecovery,
+    /// Calls name processes and threads by the kernel's numbers.
+    Numbers,
 }
 
 impl Mutant {
@@ -119,6 +121,7 @@ impl Mutant {
         (Mutant::ThreadTurn, "thread-turn"),
         (Mutant::ThreadSignals, "thread-signals"),
         (Mutant::AfterRecovery, "after-recovery"),
+        (Mutant::Numbers, "numbers"),
     ];
 
     pub const fn bit(self) -> u64 {

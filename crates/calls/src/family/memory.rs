@@ -23,8 +23,8 @@ rows! {
     237 mbind Map;
     238 set_mempolicy Thread .note("the policy of this thread: kept and set again");
     239 get_mempolicy Pure .out(0, Fixed(4)) .out(1, Bits(Whole(2)));
-    256 migrate_pages Pure .note("pages move between nodes, their contents stay");
-    279 move_pages Pure .out(4, Items(Whole(1), 4)) .note("pages move between nodes, their contents stay");
+    256 migrate_pages Pure .process(0) .note("pages move between nodes, their contents stay");
+    279 move_pages Pure .process(0) .out(4, Items(Whole(1), 4)) .note("pages move between nodes, their contents stay");
     325 mlock2 Map;
     329 pkey_mprotect Map;
     330 pkey_alloc Map .note("the key must be the same after a restore; the rights in PKRU are vector state");

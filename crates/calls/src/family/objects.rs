@@ -60,7 +60,7 @@ rows! {
     254 inotify_add_watch Object .fd(0) .note(WATCH);
     255 inotify_rm_watch Object .fd(0) .note(WATCH);
     301 fanotify_mark Object .fd(0) .fd(3) .note(WATCH);
-    298 perf_event_open Object .out(0, Fixed(8))
+    298 perf_event_open Object .process(1) .out(0, Fixed(8))
         .note("counts belong to the dead process and start anew; the attribute's size is written when it is too large");
     321 bpf Object .decided_by(0) .out(1, Special)
         .note("maps and programs are kept by their descriptors, changes are not undone");

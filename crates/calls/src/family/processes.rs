@@ -33,14 +33,14 @@ rows! {
     231 exit_group Exit;
     247 waitid Wait .waits(Restart) .decided_by(3) .ring(Waitid) .out(2, Fixed(128)) .out(4, Fixed(144))
         .note("WNOWAIT leaves the status where it is; with P_PIDFD the second argument is a descriptor");
-    310 process_vm_readv Pure .out(1, Iovec(Whole(2)));
-    311 process_vm_writev Output .out(3, Iovec(Whole(4)))
+    310 process_vm_readv Pure .process(0) .out(1, Iovec(Whole(2)));
+    311 process_vm_writev Output .process(0) .out(3, Iovec(Whole(4)))
         .note("the memory of another process; of the program itself if it names its own pid: pages that BPF and faults \
             do not show");
-    312 kcmp Pure;
+    312 kcmp Pure .process(0).process(1);
     318 getrandom Pure .interrupted(Restart) .out(0, Bytes(Whole(1)));
     322 execveat Exec .fd(0) .interrupted(Restart);
-    434 pidfd_open Open;
+    434 pidfd_open Open .process(0);
     435 clone3 Spawn .interrupted(Restart) .decided_by(0) .out(0, Special)
         .note("flags, pidfd, child_tid and parent_tid are addresses in bytes 0..32 of the struct clone_args");
     438 pidfd_getfd Open .fd(0);

@@ -19,7 +19,7 @@ rows! {
             WAKE_OP the second; for the other operations those arguments may be no addresses");
     218 set_tid_address Thread .note("the kernel writes 4 bytes there when the thread ends");
     273 set_robust_list Thread .note("the kernel writes the locks in the list when the thread ends");
-    274 get_robust_list Pure .out(1, Fixed(8)) .out(2, Fixed(8));
+    274 get_robust_list Pure .process(0) .out(1, Fixed(8)) .out(2, Fixed(8));
     324 membarrier Thread .decided_by(0) .note("REGISTER commands are state of the address space; the others are Pure");
     334 rseq Thread
         .note("the kernel writes the 32 bytes of the registered struct whenever the thread is moved or interrupted");

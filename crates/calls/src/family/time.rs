@@ -12,8 +12,8 @@ rows! {
     201 time Pure .out(0, Fixed(8));
     224 timer_gettime Pure .out(1, Fixed(32));
     225 timer_getoverrun Pure;
-    228 clock_gettime Pure .out(1, Fixed(16));
-    229 clock_getres Pure .out(1, Fixed(16));
+    228 clock_gettime Pure .clock(0) .out(1, Fixed(16));
+    229 clock_getres Pure .clock(0) .out(1, Fixed(16));
     230 clock_nanosleep Pure .waits(Eintr) .ring(Timeout) .out(3, Fixed(16));
     283 timerfd_create Open;
     286 timerfd_settime Redo .fd(0) .out(3, Fixed(32))

@@ -8,6 +8,7 @@ use crate::commit::{commit, commit_at_gate};
 use crate::control::control;
 use crate::dispatch::{interruptible, native, visible, Call};
 use crate::mutant::without;
+use crate::numbers::{self, to_kernel, to_program};
 use crate::own_descriptors::Passing;
 use crate::state::Engine;
 use crate::sys::{err, nr, syscall};
@@ -22,34 +23,11 @@ pub const TIOCSPGRP: u64 = 0x5410;
 const O_RDWR_NOCTTY: u64 = 0o2 | 0o400;
 const ESRCH: i64 = -3;
 
-fn own_number() -> u64 {
-    // SAFETY: getpid has no effect.
-    unsafe { syscall!(nr::GETPID) as u64 }
-}
-
-/// A process or group number of the program's as the kernel knows it.
-fn to_kernel(e: &Engine, number: u64) -> u64 {
-    if number as u32 == e.kernel.pid {
-        own_number()
-    } else {
-        number
-    }
-}
-
-/// And the other way round.
-fn to_program(e: &Engine, r: i64) -> i64 {
-    if r > 0 && r as u64 == own_number() {
-        e.kernel.pid as i64
-    } else {
-        r
-    }
-}
-
 /// getpgrp, getpgid and getsid, where the program's numbers are others than the kernel's.
-pub fn ask(e: &Engine, call: &Call) -> i64 {
+pub fn ask(call: &Call) -> i64 {
     let mut call = *call;
-    call.args[0] = to_kernel(e, call.args[0]);
-    to_program(e, native(&call))
+    call.args[0] = to_kernel(call.args[0]);
+    to_program(native(&call))
 }
 
 /// Is it a call that sets a group or a session?
@@ -69,7 +47,7 @@ pub fn set(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
 pub fn make(e: &mut Engine, call: &Call) -> i64 {
     let mut wanted = *call;
     for i in 0..2 {
-        wanted.args[i] = to_kernel(e, call.args[i]);
+        wanted.args[i] = to_kernel(call.args[i]);
     }
     let r = native(&wanted);
     let of_itself = call.nr == nr::SETSID || call.args[0] == 0 || call.args[0] as u32 == e.kernel.pid;
@@ -82,14 +60,14 @@ pub fn make(e: &mut Engine, call: &Call) -> i64 {
         }
         e.kernel_dirty = true;
     }
-    to_program(e, r)
+    to_program(r)
 }
 
 /// ioctl: who is in the foreground?
 pub fn ask_foreground(e: &Engine, t: &mut Thread, call: &Call) -> i64 {
     let r = interruptible(t, call);
     if r == 0 {
-        if let Some(group) = user::read::<u32>(call.args[2]).filter(|&g| g as u64 == own_number()) {
+        if let Some(group) = user::read::<u32>(call.args[2]).filter(|&g| g as u64 == numbers::own()) {
             if group != e.kernel.pid {
                 user::write(call.args[2], &e.kernel.pid);
             }
@@ -112,7 +90,7 @@ pub fn puts_in_front(call: &Call) -> bool {
 /// Makes the call, before or after a death.
 pub fn put_in_front(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     let Some(group) = user::read::<u32>(call.args[2]) else { return err::EFAULT };
-    let real = to_kernel(e, group as u64) as u32;
+    let real = to_kernel(group as u64) as u32;
     let made = Call { args: [call.args[0], TIOCSPGRP, (&raw const real) as u64, 0, 0, 0], ..*call };
     let r = interruptible(t, &made);
     if r == 0 {
@@ -126,7 +104,7 @@ pub fn put_in_front(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
 pub fn kill(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     let group = (call.args[0] as i32).unsigned_abs() as u64;
     let mut real = *call;
-    real.args[0] = -(to_kernel(e, group) as i64) as u64;
+    real.args[0] = -(to_kernel(group) as i64) as u64;
     visible(e, t, &real)
 }
 

@@ -4,6 +4,7 @@
 use crate::control::control;
 use crate::dispatch::{native, Call};
 use crate::mutant::without;
+use crate::numbers;
 use crate::periodic::{Event, SIGEV_THREAD_ID, TIMER_CREATE, TIMER_DELETE, TIMER_SETTIME};
 use crate::signals::{bit, signal_code};
 use crate::state::Engine;
@@ -106,7 +107,8 @@ fn make(t: &Thread, place: usize, timer: &PosixTimer) -> i64 {
     let event = Event { value, signal, notify, tid: tid as i32, pad: [0; 11] };
     let mut id = 0i32;
     // SAFETY: the kernel reads the event and writes the number.
-    let r = unsafe { syscall!(TIMER_CREATE, timer.clock as i64, &raw const event, &raw mut id) };
+    let r =
+        unsafe { syscall!(TIMER_CREATE, numbers::clock_to_kernel(timer.clock) as i64, &raw const event, &raw mut id) };
     if r == 0 {
         LIVE[place].store(id + 1, Relaxed);
     }

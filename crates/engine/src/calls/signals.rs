@@ -156,16 +156,13 @@ fn send(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         nr::TGKILL | nr::RT_TGSIGQUEUEINFO => (call.args[1], call.args[2] as i32),
         _ => (call.args[0], call.args[1] as i32),
     };
-    if sig == 0 {
-        return native(call);
-    }
     let other = world::find(|other| other.tid as u64 == target && other.place != t.place);
     let own = target == e.kernel.pid as u64 || target == t.tid as u64 || other.is_some();
     if !own && call.nr == nr::KILL && (target as i32) < -1 {
         return groups::kill(e, t, call);
     }
     if !own {
-        return visible(e, t, call);
+        return if sig == 0 { native(call) } else { visible(e, t, call) };
     }
     // The program may know an older number of this process.
     let mut call = *call;
