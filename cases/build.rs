@@ -1,6 +1,7 @@
 //! Builds the small programs in `programs/` with the C and C++ compilers of the system.
 //!
-//! `NAME.c` becomes `NAME` and, statically linked, `NAME-static`; `NAME.cc` only `NAME`; scripts are copied.
+//! `NAME.c` becomes `NAME` and, statically linked, `NAME-static`; `NAME.cc` only `NAME`; scripts are copied. Go and Java are
+//! compiled where their compilers are: cases that need them are skipped elsewhere.
 
 use std::env;
 use std::fs;
@@ -11,6 +12,9 @@ use std::process::Command;
 const LIBRARIES: &[(&str, &[&str])] =
     &[("game", &["-lncurses", "-ltinfo"]), ("openmp", &["-fopenmp"]), ("codes", &["-ldl"])];
 
+const GO: &str = "/usr/bin/go";
+const JAVAC: &str = "/usr/bin/javac";
+
 fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR")).join("programs");
     fs::create_dir_all(&out).expect("make a directory for the programs");
@@ -20,7 +24,9 @@ fn main() {
         let source = entry.expect("list programs/").path();
         match source.extension().and_then(|e| e.to_str()) {
             Some("c") => build_c(&source, &out),
-            Some("py" | "pl" | "lua" | "lisp") => copy(&source, &out),
+            Some("py" | "pl" | "lua" | "lisp" | "js") => copy(&source, &out),
+            Some("go") => build_go(&source, &out),
+            Some("java") => build_java(&source, &out),
             Some("cc") => compile("g++", &source, &out.join(stem(&source)), &[]),
             _ => {}
         }
@@ -36,14 +42,41 @@ fn build_c(source: &Path, out: &Path) {
     }
 }
 
+/// Statically linked, as Go's own servers mostly are.
+fn build_go(source: &Path, out: &Path) {
+    let to = out.join(stem(source));
+    let mut compiler = Command::new(GO);
+    compiler
+        .args(["build", "-o"])
+        .arg(&to)
+        .arg(source)
+        .env("CGO_ENABLED", "0")
+        .env("GOCACHE", out.with_file_name("go"));
+    run_if_there(&mut compiler, source, &to);
+}
+
+fn build_java(source: &Path, out: &Path) {
+    let to = out.join(format!("{}.class", stem(source)));
+    run_if_there(Command::new(JAVAC).arg("-d").arg(out).arg(source), source, &to);
+}
+
+/// Runs a compiler that may be missing, if `source` is newer than `to`.
+fn run_if_there(compiler: &mut Command, source: &Path, to: &Path) {
+    let path = Path::new(compiler.get_program()).to_path_buf();
+    println!("cargo:rerun-if-changed={}", path.display());
+    if path.exists() && !is_newer(to, source) {
+        let status = compiler.status().unwrap_or_else(|e| panic!("cannot run {}: {e}", path.display()));
+        assert!(status.success(), "{} failed on {}", path.display(), source.display());
+    }
+}
+
 fn copy(source: &Path, out: &Path) {
     let to = out.join(source.file_name().expect("a source file has a name"));
     fs::copy(source, &to).unwrap_or_else(|e| panic!("copy {} to {}: {e}", source.display(), to.display()));
 }
 
 fn compile(compiler: &str, source: &Path, to: &Path, more: &[&str]) {
-    let newer = |a: &Path, b: &Path| Some(a.metadata().ok()?.modified().ok()? > b.metadata().ok()?.modified().ok()?);
-    if newer(to, source) == Some(true) {
+    if is_newer(to, source) {
         return;
     }
     let status = Command::new(compiler)
@@ -54,6 +87,12 @@ fn compile(compiler: &str, source: &Path, to: &Path, more: &[&str]) {
         .status()
         .unwrap_or_else(|e| panic!("cannot run {compiler} ({e}): install it with `make install-deps`"));
     assert!(status.success(), "{compiler} failed on {}", source.display());
+}
+
+/// Whether `a` is there and was changed after `b`.
+fn is_newer(a: &Path, b: &Path) -> bool {
+    let changed = |path: &Path| path.metadata().and_then(|meta| meta.modified()).ok();
+    changed(a).is_some_and(|a| changed(b).is_some_and(|b| a > b))
 }
 
 fn stem(path: &Path) -> String {

@@ -13,6 +13,7 @@ mod identity;
 mod interpreters;
 mod jumps;
 mod mapper;
+mod memcached;
 mod null;
 mod pair;
 mod python;
@@ -21,6 +22,7 @@ mod recursion;
 mod redis;
 mod screens;
 mod security;
+mod servers;
 mod shell;
 mod signals;
 mod sqlite;
@@ -40,10 +42,12 @@ pub fn all() -> impl Iterator<Item = &'static Case> {
         counter::CASES,
         reader::CASES,
         redis::CASES,
+        memcached::CASES,
         echo::CASES,
         pair::CASES,
         children::CASES,
         tcp::CASES,
+        servers::CASES,
         threads::CASES,
         files::CASES,
         descriptors::CASES,

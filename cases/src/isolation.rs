@@ -21,6 +21,9 @@ pub struct Workshop {
     one_case: PathBuf,
 }
 
+/// The one program in Rust, which Cargo builds beside this crate's tools.
+const TOKIO: &str = "tokio_server";
+
 /// How one test is to be run.
 pub struct Order<'a> {
     pub name: &'a str,
@@ -49,6 +52,7 @@ impl Workshop {
             let program = program.tried("list the programs")?;
             copy(&program.path(), &format!("programs/{}", program.file_name().to_string_lossy()))?;
         }
+        copy(&one_case.with_file_name(TOKIO), &format!("programs/{TOKIO}"))?;
         Ok(Workshop { outlast: dir.path().join(name), dir, one_case: one_case.to_path_buf() })
     }
 

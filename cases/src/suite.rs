@@ -33,7 +33,7 @@ const TELLING: &[&str] = &[
 ];
 
 /// Cases of which the short profile also makes a run for an ordinary user, whose recovered process has another number.
-const RENUMBERED: &[&str] = &["identity", "numbers", "numbers_alone"];
+const RENUMBERED: &[&str] = &["identity", "numbers", "numbers_alone", "java_churn"];
 
 /// Cases that end, or fail, by themselves: hitting them from outside would prove nothing more.
 const SELF_HARMING: &[&str] =

@@ -19,7 +19,8 @@ fn server(stage: &Stage, how: &str) -> Outcome<Program> {
     Ok(Program::new(&[&program("tcp_server"), &stage.port.to_string(), how]))
 }
 
-fn clients(stage: &Stage) -> Drive {
+/// Several that count at the same time.
+pub fn clients(stage: &Stage) -> Drive {
     Drive::Clients(Client { port: stage.port, connections: 3, talk: count, farewell: b"quit\n" })
 }
 
