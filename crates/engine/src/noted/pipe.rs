@@ -14,6 +14,7 @@ use crate::own_descriptors::Passing;
 use crate::ring::{op, Entry};
 use crate::state::Engine;
 use crate::sys::{err, nr, syscall};
+use crate::world;
 use core::sync::atomic::Ordering::Relaxed;
 
 const O_DIRECT: i64 = 0o40000;
@@ -61,7 +62,7 @@ pub fn write(e: &mut Engine, id: u64, entry: &Entry) -> i64 {
     let mut moved = 0;
     while moved < staged {
         let r = match transfer::send(e, fd, (staged - moved) as u64) {
-            err::EAGAIN => match await_place(fd, if moved > 0 { u64::MAX } else { PATIENCE }) {
+            err::EAGAIN => match await_place(fd, moved) {
                 err::EAGAIN if moved == 0 => return fill(e, id, entry),
                 r => r,
             },
@@ -76,11 +77,13 @@ pub fn write(e: &mut Engine, id: u64, entry: &Entry) -> i64 {
     moved
 }
 
-/// Waits until the pipe has a place for another piece, if the program may wait. 0: it has.
-fn await_place(fd: i32, patience_ms: u64) -> i64 {
-    if is_nonblocking(fd) {
+/// Waits until the pipe has a place for another piece, if the program may wait, and for the rest of a piece of which `moved` bytes
+/// have gone as long as it takes. 0: it has. Among several threads nobody waits here: the reader may be one that needs the lock.
+fn await_place(fd: i32, moved: i64) -> i64 {
+    if is_nonblocking(fd) || world::has_several() {
         return err::EAGAIN;
     }
+    let patience_ms = if moved > 0 { u64::MAX } else { PATIENCE };
     let mut word = fd as u32 as u64 | (POLLOUT as u64) << 32;
     match issue(&Call { nr: nr::POLL, args: [(&raw mut word) as u64, 1, patience_ms, 0, 0, 0] }) {
         0 => err::EAGAIN,
