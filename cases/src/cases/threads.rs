@@ -28,7 +28,7 @@ pub const CASES: &[Case] = &[
         |_| Drive::Pipes(Input::none()),
     )
     .with_threads(),
-    Case::new("printers", |_| Ok(Program::new(&[&program("printers"), "150"])), |_| Drive::Pipes(Input::none()))
+    Case::new("printers", |_| Ok(Program::new(&[&program("printers"), "400"])), |_| Drive::Pipes(Input::none()))
         .with_threads(),
     Case::new("openmp", |_| Ok(Program::new(&[&program("openmp"), "60"])), |_| Drive::Pipes(Input::none()))
         .with_threads(),

@@ -54,7 +54,8 @@ pub fn commit(e: &mut Engine, pending: PendingCall) -> u64 {
     seq
 }
 
-fn commit_stopped(e: &mut Engine, t: &mut Thread, pending: PendingCall) -> u64 {
+/// The same, while all other threads stand still.
+pub fn commit_stopped(e: &mut Engine, t: &mut Thread, pending: PendingCall) -> u64 {
     phase(at::COMMIT);
     let Some(store) = &mut e.store else { return 0 };
     store.begin();

@@ -3,6 +3,7 @@
 use crate::calls;
 use crate::commit::{commit, commit_at_gate};
 use crate::control::{control, degrade, phase};
+use crate::group::{self, Way};
 use crate::held;
 use crate::inputs::readiness;
 use crate::kernel_writes;
@@ -90,7 +91,7 @@ pub struct Call {
 
 impl Call {
     /// The call with which the thread came to the gate.
-    fn at(t: &Thread) -> Call {
+    pub fn at(t: &Thread) -> Call {
         Call::made(t.call, &t.regs)
     }
 
@@ -146,10 +147,15 @@ pub unsafe extern "C" fn dispatch(t: &mut Thread) {
         t.regs.rax = r as u64;
         call_made(t);
     } else {
-        world::lock(t);
-        dispatch_alone(t);
+        match group::lock_or_join(t, &call) {
+            Way::Alone => dispatch_alone(t),
+            Way::GoOn => group::go_on(engine(), t),
+            Way::Made => {}
+        }
         call_made(t);
-        world::unlock(t);
+        if t.has_lock {
+            world::unlock(t);
+        }
     }
     // A call that was interrupted is settled on the way out: until then the thread stands before it.
     if t.interrupted == 0 || t.pending.load(Acquire) == 0 {

@@ -13,7 +13,6 @@ use crate::commit::commit_stopped;
 use crate::control::phase;
 use crate::dispatch::Call;
 use crate::lock::{self, Look};
-use crate::mutant::without;
 use crate::operation::{is_nonblocking, knows_nowait};
 use crate::ring::{self, Entry};
 use crate::signals::{bit, SIGPIPE, SIG_IGN};
@@ -24,7 +23,6 @@ use crate::world;
 use core::sync::atomic::Ordering::*;
 use outlast_image::context::{pending_kind, PendingCall};
 use outlast_image::event::phase as at;
-use outlast_image::mutant::Mutant;
 use outlast_image::pending::{joined_id, MEMBERS};
 
 /// Values of [`Thread::offer`].
@@ -73,17 +71,19 @@ pub enum Way {
 /// Takes the lock of the engine, unless another thread makes the call meanwhile.
 pub fn lock_or_join(t: &mut Thread, call: &Call) -> Way {
     // A call that has trapped is served by its thread: its site may be rewritten.
-    if t.by_trap != 0 || !joined::may_join(call) || without(Mutant::GroupCommit) {
+    if t.by_trap != 0 || !joined::may_join(call) {
         world::lock(t);
         return Way::Alone;
     }
     t.offer.store(offer::OPEN, Release);
     match lock::look(|| t.offer.load(Acquire) == offer::SERVED) {
-        Look::Taken => {
+        Look::Taken if t.offer.load(Acquire) == offer::OPEN => {
             t.offer.store(offer::NONE, Relaxed);
             world::locked(t);
             return Way::Alone;
         }
+        // Between its last look at the offer and the lock another thread has made the call and given the lock back.
+        Look::Taken => lock::give(),
         Look::Nothing if t.offer.compare_exchange(offer::OPEN, offer::NONE, AcqRel, Relaxed).is_ok() => {
             world::lock(t);
             return Way::Alone;

@@ -53,7 +53,17 @@ pub fn look(is_over: impl Fn() -> bool) -> Look {
         break;
     }
     LOOKING.fetch_sub(1, SeqCst);
+    if let Look::Over = seen {
+        pass_on();
+    }
     seen
+}
+
+/// A thread that looked at the lock does not want it any more: who gave it back meanwhile may have left it to this one.
+fn pass_on() {
+    if HELD.load(SeqCst) == 0 && LOOKING.load(SeqCst) == 0 && SLEEPING.load(SeqCst) != 0 {
+        wake();
+    }
 }
 
 /// Takes the lock.
@@ -102,7 +112,6 @@ pub fn give() {
         return;
     }
     PASSED_OVER.store(0, Relaxed);
-    WOKEN.fetch_add(1, SeqCst);
     wake();
 }
 
@@ -126,6 +135,7 @@ fn sleep(woken: u32) {
 
 fn wake() {
     const FUTEX_WAKE_PRIVATE: u64 = 129;
+    WOKEN.fetch_add(1, SeqCst);
     // SAFETY: wakes only.
     unsafe { syscall!(nr::FUTEX, WOKEN.as_ptr(), FUTEX_WAKE_PRIVATE, 1) };
 }

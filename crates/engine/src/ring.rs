@@ -10,9 +10,10 @@ use core::ptr::{read_volatile, write_volatile};
 use core::sync::atomic::{fence, Ordering::*};
 use outlast_image::layout::{session, SESSION_BASE};
 use outlast_image::mutant::Mutant;
-use outlast_image::pending::{Progress, PROGRESS_MARK};
+use outlast_image::pending::{joined_id, Progress, MEMBERS, PROGRESS_MARK};
 
 const ENTRIES: u32 = 8;
+const _: () = assert!(MEMBERS <= ENTRIES as usize);
 const COMPLETIONS: u32 = 32;
 const SETUP_CQSIZE: u32 = 1 << 3;
 const SETUP_NO_MMAP: u32 = 1 << 14;
@@ -34,11 +35,14 @@ const SAVED_LAYOUT: u64 = PROGRESS + 1024;
 /// Where the number of the place that was taken last is noted.
 const LAST_PLACE: u64 = PROGRESS + 1536;
 const RESULTS: u64 = PROGRESS + 2048;
+/// Results of calls that were made for other threads.
+const JOINED: u64 = PROGRESS + 2560;
 
 /// Operation codes.
 pub mod op {
     pub const READ: u8 = 22;
     pub const WRITE: u8 = 23;
+    pub const SEND: u8 = 26;
     pub const WRITEV: u8 = 2;
     pub const SENDMSG: u8 = 9;
     pub const RECVMSG: u8 = 10;
@@ -290,6 +294,39 @@ impl Ring {
         }
     }
 
+    /// Submits entries, none of which waits, and fills in their results, in the same order. Of one that was not made, after an
+    /// error, the result stays what it was.
+    pub fn run_all(&mut self, entries: &[Entry], results: &mut [i64]) {
+        let l = self.layout;
+        // SAFETY: as `run_while`.
+        unsafe {
+            write_volatile(l.word(l.cq_head), read_volatile(l.word(l.cq_tail)));
+            entries.iter().for_each(|entry| self.submit(entry));
+            let mut left = entries.len() as u32;
+            while left > 0 {
+                match self.enter(left, 0, 0) {
+                    r @ 1.. => left -= left.min(r as u32),
+                    err::EINTR => {}
+                    _ => {
+                        // Not to be made with what is submitted next.
+                        write_volatile(l.word(l.sq_tail), read_volatile(l.word(l.sq_head)));
+                        break;
+                    }
+                }
+            }
+            let submitted = entries.len() - left as usize;
+            for (entry, result) in entries[..submitted].iter().zip(results) {
+                *result = loop {
+                    fence(Acquire);
+                    if let Some(found) = self.completion(entry.user_data) {
+                        break found;
+                    }
+                    self.enter(0, 1, ENTER_GETEVENTS);
+                };
+            }
+        }
+    }
+
     #[inline(always)]
     unsafe fn enter(&self, submit: u32, complete: u32, flags: u64) -> i64 {
         let (ring, known) = self.enter;
@@ -376,9 +413,38 @@ pub fn predecessor_result(user_data: u64) -> Option<i64> {
 
 /// Keeps a result apart from the ring, which other operations will go through before the next commit.
 pub fn keep_result(user_data: u64, result: i64) {
-    if !AGAIN.contains(&result) {
+    if !is_again(result) {
         write_slot(RESULTS, user_data, result as u64);
     }
+}
+
+/// Is it the result of an operation that did not happen?
+pub fn is_again(result: i64) -> bool {
+    AGAIN.contains(&result)
+}
+
+/// Keeps the result of the `n`th call that was made for another thread.
+pub fn keep_joined(seq: u64, n: usize, result: i64) {
+    if !is_again(result) && n < MEMBERS {
+        // SAFETY: a slot of the session.
+        unsafe { write_to((JOINED as *mut Progress).add(n), joined_id(seq, n), result as u64) };
+    }
+}
+
+/// The same result, if the dead predecessor got that far. To be called before `set_up`.
+pub fn joined_result(seq: u64, n: usize) -> Option<i64> {
+    let id = joined_id(seq, n);
+    if without(Mutant::JoinedLookup) {
+        return None;
+    }
+    // SAFETY: a slot of the session; plain integers.
+    let kept = unsafe { read_volatile((JOINED as *const Progress).add(n)) };
+    if kept.id == id && kept.check == kept.id ^ kept.done ^ PROGRESS_MARK {
+        return Some(kept.done as i64);
+    }
+    let found = completed(id)?;
+    keep_joined(seq, n, found);
+    Some(found)
 }
 
 /// What the ring of the dead predecessor says of an operation.
@@ -402,14 +468,16 @@ pub fn save_progress(id: u64, done: u64) {
 }
 
 fn write_slot(slots: u64, id: u64, done: u64) {
-    // SAFETY: two slots in the session; `id` and `check` are written last, the other slot stays valid meanwhile.
-    unsafe {
-        let slot = (slots as *mut Progress).add((id & 1) as usize);
-        write_volatile(&raw mut (*slot).check, 0);
-        write_volatile(&raw mut (*slot).done, done);
-        write_volatile(&raw mut (*slot).id, id);
-        write_volatile(&raw mut (*slot).check, id ^ done ^ PROGRESS_MARK);
-    }
+    // SAFETY: two slots in the session, of which the other stays valid meanwhile.
+    unsafe { write_to((slots as *mut Progress).add((id & 1) as usize), id, done) };
+}
+
+/// `id` and `check` are written last.
+unsafe fn write_to(slot: *mut Progress, id: u64, done: u64) {
+    write_volatile(&raw mut (*slot).check, 0);
+    write_volatile(&raw mut (*slot).done, done);
+    write_volatile(&raw mut (*slot).id, id);
+    write_volatile(&raw mut (*slot).check, id ^ done ^ PROGRESS_MARK);
 }
 
 /// Progress of the operation committed as `seq`: the next part and the bytes already done.

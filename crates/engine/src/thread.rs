@@ -1,6 +1,6 @@
 //! The thread control block: what the gate's assembler reaches through GS.
 
-use core::sync::atomic::AtomicU32;
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use outlast_image::context::{PendingCall, Registers, ThreadContext, XSAVE_LEN, XSAVE_OFFSET};
 use outlast_image::layout::{THREADS_BASE, THREAD_LEN};
 
@@ -79,6 +79,10 @@ pub struct Thread {
     pub poll: u64,
     /// One of [`standing`].
     pub standing: AtomicU32,
+    /// How often in a row it had to be knocked at to stand still, rather than coming with a call.
+    pub knocked: AtomicU32,
+    /// Whether another thread may make its call: one of `group::offer`.
+    pub offer: AtomicU32,
     /// Number of its place: 0 for the first thread.
     pub place: u32,
     /// What the kernel calls it; another number than `tid` after a recovery without root.
@@ -242,6 +246,9 @@ pub unsafe fn install() -> &'static mut Thread {
 pub unsafe fn prepare(place: u32) -> &'static mut Thread {
     let t = at(place);
     t.place = place;
+    // Left by a thread that stood elsewhere when the anchor was made.
+    t.offer.store(0, Relaxed);
+    t.knocked.store(0, Relaxed);
     t.this = (&raw const *t) as u64;
     t.stack_top = match place {
         0 => (&raw const GATE_STACK) as u64 + STACK_LEN as u64,

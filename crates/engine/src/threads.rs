@@ -7,7 +7,7 @@ use crate::state::{object, Engine};
 use crate::thread::{self, standing, Thread};
 use crate::world::{self, WORDS};
 use core::sync::atomic::Ordering::Acquire;
-use outlast_image::context::{PendingCall, ThreadContext};
+use outlast_image::context::{pending_kind, PendingCall, ThreadContext};
 use outlast_image::layout::{CONTEXT_PAGE, PAGE, THREADS};
 use outlast_image::mutant::Mutant;
 
@@ -26,7 +26,8 @@ pub fn save(e: &mut Engine, own: &mut Thread) {
     world::each(|place| {
         // SAFETY: the thread stands still.
         let t = unsafe { thread::at(place) };
-        if place != own.place && t.standing.load(Acquire) == standing::IN_PART {
+        let is_in_part = t.standing.load(Acquire) == standing::IN_PART && t.pending_call.kind != pending_kind::JOINED;
+        if place != own.place && is_in_part {
             e.is_settled = false;
         }
         if place != own.place && t.is_fresh && !without(Mutant::ThreadContexts) {

@@ -7,6 +7,7 @@
 //!
 //! With one thread none of this is used, and costs a look at one word.
 
+use crate::lock;
 use crate::mutant::without;
 use crate::signals::SIGENGINE;
 use crate::sys::{err, nr, syscall};
@@ -20,15 +21,18 @@ pub const WORDS: usize = THREADS / 64;
 
 /// Not 0: there is, or was, more than one thread.
 static SEVERAL: AtomicU32 = AtomicU32::new(0);
-/// 0: free, 1: held, 2: held, and somebody may sleep.
-static LOCK: AtomicU32 = AtomicU32::new(0);
 /// 1: no thread may go back to the program, 2: and somebody may sleep.
 static STOPPED: AtomicU32 = AtomicU32::new(0);
 /// Places that are taken.
 static TAKEN: [AtomicU64; WORDS] = [const { AtomicU64::new(0) }; WORDS];
 
-/// How often a word is looked at before a thread sleeps: a commit and its call take about as long.
+/// How often a thread is looked at before the committing one sleeps.
 const LOOKS: u32 = 400;
+/// How often a thread in the program's code is looked at before it is knocked at: one that makes call after call comes by itself,
+/// sooner than a signal could make it.
+const LOOKS_BEFORE_KNOCKING: u32 = 8;
+/// How often in a row a thread may have been knocked at, and is still looked at before.
+const MOST_IN_VAIN: u32 = 2;
 /// How long a thread that was knocked at is waited for before it is knocked at again.
 const PATIENCE: [u64; 2] = [0, 20_000_000];
 
@@ -42,23 +46,16 @@ pub fn has_several() -> bool {
 #[inline]
 pub fn lock(t: &mut Thread) {
     if has_several() {
-        take();
-        t.has_lock = true;
-        // Whoever had it before may have committed where this thread stood; now it is about to go on.
-        t.is_fresh = true;
+        lock::take();
+        locked(t);
     }
 }
 
-fn take() {
-    for _ in 0..LOOKS {
-        if LOCK.load(Relaxed) == 0 && LOCK.compare_exchange(0, 1, Acquire, Relaxed).is_ok() {
-            return;
-        }
-        core::hint::spin_loop();
-    }
-    while LOCK.swap(2, Acquire) != 0 {
-        sleep(&LOCK, 2, None);
-    }
+/// The thread has taken the lock.
+pub fn locked(t: &mut Thread) {
+    t.has_lock = true;
+    // Whoever had it before may have committed where this thread stood; now it is about to go on.
+    t.is_fresh = true;
 }
 
 /// Gives the lock of the engine back.
@@ -66,9 +63,7 @@ fn take() {
 pub fn unlock(t: &mut Thread) {
     if has_several() {
         t.has_lock = false;
-        if LOCK.swap(0, Release) == 2 {
-            wake(&LOCK, 1);
-        }
+        lock::give();
     }
 }
 
@@ -90,6 +85,9 @@ fn wake(word: &AtomicU32, most: i32) {
 pub fn arrive(t: &mut Thread, how: u32) {
     t.fs_base = thread::fs_base();
     t.is_fresh = true;
+    if how == standing::IN_CALL {
+        t.knocked.store(0, Relaxed);
+    }
     t.standing.swap(how, SeqCst);
     if STOPPED.load(SeqCst) != 0 {
         wake(&t.standing, i32::MAX);
@@ -126,7 +124,7 @@ fn stop_others(t: &Thread) {
     each(|place| {
         // SAFETY: only atomics, and an id that does not change while the lock is held.
         let other = unsafe { thread::at(place) };
-        if place != own && other.standing.load(SeqCst) == standing::RUNNING {
+        if place != own && !comes(other) {
             knock(other.real_tid);
         }
     });
@@ -136,6 +134,24 @@ fn stop_others(t: &Thread) {
             await_stop(unsafe { thread::at(place) });
         }
     });
+}
+
+/// Does the thread stand still, or come to by itself?
+fn comes(other: &Thread) -> bool {
+    let stands = || other.standing.load(SeqCst) != standing::RUNNING;
+    if stands() {
+        return true;
+    }
+    let in_vain = other.knocked.load(Relaxed);
+    let came = in_vain < MOST_IN_VAIN
+        && (0..LOOKS_BEFORE_KNOCKING).any(|_| {
+            core::hint::spin_loop();
+            stands()
+        });
+    if !came {
+        other.knocked.store(in_vain.saturating_add(1), Relaxed);
+    }
+    came
 }
 
 fn await_stop(other: &Thread) {
@@ -213,7 +229,8 @@ pub fn leave(place: u32) {
 
 /// A fresh process image, or one that becomes another: one thread, which stands in no other's way.
 pub fn reset() {
-    for word in [&SEVERAL, &LOCK, &STOPPED] {
+    lock::reset();
+    for word in [&SEVERAL, &STOPPED] {
         word.store(0, Relaxed);
     }
     TAKEN.iter().for_each(|word| word.store(0, Relaxed));
@@ -236,7 +253,7 @@ pub fn map_room(is_ours: bool) -> Result<(), i64> {
 
 /// From now on there may be several threads; the caller, who was alone, holds the lock.
 pub fn begin(t: &mut Thread) {
-    LOCK.store(1, Relaxed);
+    lock::hold();
     t.has_lock = true;
     settle(t.place);
     SEVERAL.store(1, Release);

@@ -61,9 +61,13 @@ pub mod pending_kind {
     /// As `REDO`, of a thread that waits within the call while others commit.
     pub const WAITING: u32 = 9;
 
+    /// A ring operation that the thread which made the commit makes for another, which waits within the call. Identified by the
+    /// commit's sequence number and `size`.
+    pub const JOINED: u32 = 10;
+
     /// Does a thread have it that did not make the commit?
     pub const fn is_anothers(kind: u32) -> bool {
-        matches!(kind, PART | WAITING)
+        matches!(kind, PART | WAITING | JOINED)
     }
 }
 
@@ -79,7 +83,8 @@ pub struct PendingCall {
     pub args: [u64; 6],
     /// For [`pending_kind::PART`]: the bytes that are sent.
     pub offset: u64,
-    /// For [`pending_kind::OFFSET`]: the file's size before the call.
+    /// For [`pending_kind::OFFSET`]: the file's size before the call. For [`pending_kind::JOINED`]: its number among the calls
+    /// that are made together.
     pub size: u64,
 }
 

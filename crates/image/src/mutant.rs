@@ -74,6 +74,8 @@ pub enum Mutant {
     ThreadStop,
     /// The thread that made a commit finishes its call before another one commits.
     ThreadTurn,
+    /// What became of calls that another thread made is looked for.
+    JoinedLookup,
     /// Signals that one thread sent to another are pending again.
     ThreadSignals,
     /// The program's function after a recovery is called.
@@ -119,6 +121,7 @@ impl Mutant {
         (Mutant::ThreadContexts, "thread-contexts"),
         (Mutant::ThreadStop, "thread-stop"),
         (Mutant::ThreadTurn, "thread-turn"),
+        (Mutant::JoinedLookup, "joined-lookup"),
         (Mutant::ThreadSignals, "thread-signals"),
         (Mutant::AfterRecovery, "after-recovery"),
         (Mutant::Numbers, "numbers"),

@@ -10,6 +10,7 @@ pub mod exit;
 pub mod groups;
 pub mod inherited;
 pub mod input;
+pub mod joined;
 pub mod memory;
 pub mod message;
 pub mod messages;

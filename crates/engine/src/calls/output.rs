@@ -5,6 +5,7 @@ use super::{messages, move_between, offsets, splice, write_file};
 use crate::commit::commit;
 use crate::control::control;
 use crate::dispatch::{interruptible, native, visible, Call};
+use crate::group;
 use crate::inputs;
 use crate::mutant::without;
 use crate::operation::{self, is_nonblocking, knows_nowait, wait_ready, Operation, POLLOUT};
@@ -55,7 +56,7 @@ fn send(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     if without(Mutant::OutputCommit) {
         return interruptible(t, call);
     }
-    let seq = commit(e, call.pending(operation::kind(e)));
+    let seq = group::commit(e, t, call.pending(operation::kind(e)));
     if seq == 0 {
         return interruptible(t, call);
     }
@@ -128,6 +129,12 @@ fn send_parts(e: &mut Engine, t: &mut Thread, call: &Call, operation: &mut Opera
         return sent_file(e, call, operation.done);
     }
     operation.done as i64
+}
+
+/// Commits what is left of an output, and sends it.
+pub fn go_on(e: &mut Engine, t: &mut Thread, part: &PendingCall) -> i64 {
+    let seq = commit(e, PendingCall { kind: operation::kind(e), ..*part });
+    finish(e, t, &Call { nr: part.nr as u64, args: part.args }, &mut Operation::rest(seq, part.offset))
 }
 
 /// Waits until more can be sent. Where other threads have committed meanwhile, what is left is committed anew.

@@ -170,8 +170,9 @@ unsafe fn run(rung: Rung) -> ! {
         others.end_first(t);
     }
     signals::set_kernel_mask(t.mask);
-    if !done_before && !others.committed() || pending_kind::is_anothers(context.pending.kind) {
-        threads::finish(e, t, &context.pending, &mut operation, rung == Rung::Cold);
+    let own = t.pending_call;
+    if !done_before && !others.committed() || pending_kind::is_anothers(own.kind) {
+        threads::finish(e, t, &own, &mut operation, rung == Rung::Cold);
     }
     world::unlock(t);
     world::depart(t);

@@ -1,11 +1,10 @@
 //! The call that the commit stands before: done by the predecessor, or done now.
 
 use crate::calls;
-use crate::commit::commit;
 use crate::dispatch::{interruptible, Call, Outcome};
 use crate::inputs;
 use crate::noted;
-use crate::operation::{self, Operation};
+use crate::operation::Operation;
 use crate::state::Engine;
 use crate::sys::{err, nr};
 use crate::thread::Thread;
@@ -48,10 +47,7 @@ pub fn finish(e: &mut Engine, t: &mut Thread, pending: &PendingCall, operation: 
     let r = match pending.kind {
         pending_kind::NONE => return,
         pending_kind::RING | pending_kind::NOTED => operate(e, t, &call, pending.kind, operation),
-        pending_kind::PART => {
-            let seq = commit(e, PendingCall { kind: operation::kind(e), ..*pending });
-            calls::output::finish(e, t, &call, &mut Operation::rest(seq, pending.offset))
-        }
+        pending_kind::PART => calls::output::go_on(e, t, pending),
         pending_kind::OFFSET => calls::write_file::finish_append(&call, pending),
         pending_kind::EXEC => calls::exec::serve(e, t, &call),
         pending_kind::SPAWN => match calls::spawn::again(e, t, &call) {

@@ -3,6 +3,7 @@
 use super::{fill_thread, give_thread, pending, read_context};
 use crate::calls::{thread_birth, thread_end};
 use crate::control::fail;
+use crate::group;
 use crate::mutant::without;
 use crate::operation::Operation;
 use crate::state::{engine, object, Engine, ONE_THREAD};
@@ -23,6 +24,8 @@ static TURN: AtomicU32 = AtomicU32::new(0);
 
 /// The threads of a commit.
 pub struct Others {
+    /// What the dead made of calls that a thread makes for others.
+    found: group::Found,
     places: [u64; WORDS],
     /// Who made the commit, and the call that it stands before.
     committer: u32,
@@ -46,7 +49,8 @@ pub fn is_first_there(e: &mut Engine) -> bool {
 
 /// Reads the threads' contexts into their control blocks. `first` is that of the first thread.
 pub unsafe fn load(e: &mut Engine, first: &ThreadContext) -> Others {
-    let mut others = Others { places: places(e), committer: 0, pending: first.pending };
+    let found = group::lookup(e.store().seq());
+    let mut others = Others { found, places: places(e), committer: 0, pending: first.pending };
     e.threads = others.places;
     if !others.exist() {
         return others;
@@ -108,10 +112,12 @@ impl Others {
 
     /// Makes the threads. They begin when the caller, which is the first thread, gives the engine's lock back. `rest` is what
     /// is left to do of the commit's call, if that is another thread's.
-    pub unsafe fn begin(&self, e: &mut Engine, first: &mut Thread, rest: Option<Operation>, cold: bool) {
+    pub unsafe fn begin(&mut self, e: &mut Engine, first: &mut Thread, rest: Option<Operation>, cold: bool) {
         if !thread_birth::prepare_several(e, first) {
             fail!(0);
         }
+        let all = [&mut *first].into_iter().chain(self.places().map(|place| thread::at(place)));
+        group::settle(e, &mut self.found, all);
         stand(first);
         TURN.store(0, Release);
         for place in self.places() {
