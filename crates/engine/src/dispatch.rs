@@ -230,6 +230,7 @@ fn serve(e: &mut Engine, t: &mut Thread, call: Call) -> Outcome {
         Class::Pure | Class::Object if calls::posix_timers::is_one(call.nr) => {
             Return(calls::posix_timers::serve(e, t, &call))
         }
+        Class::Pure if calls::inheriting::is_one(&call) => Return(calls::inheriting::serve(t, &call)),
         Class::Pure => Return(readiness::answer(e, &call).unwrap_or_else(|| interruptible(t, &call))),
         Class::Map => Return(calls::memory::serve(e, t, &call)),
         Class::Open => Return(calls::descriptors::open(e, t, &call)),

@@ -43,6 +43,7 @@ mod restore;
 mod rewrite;
 mod ring;
 mod saving;
+mod scheduling;
 mod scratch;
 mod signals;
 mod state;

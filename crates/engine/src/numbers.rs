@@ -16,6 +16,11 @@ pub fn begin_to_differ() {
     DIFFER.store(true, Relaxed);
 }
 
+/// Does the kernel know the threads by other numbers than the program does?
+pub fn differ() -> bool {
+    DIFFER.load(Relaxed)
+}
+
 /// The number of this process for the kernel.
 pub fn own() -> u64 {
     // SAFETY: getpid has no effect.
@@ -45,7 +50,7 @@ pub fn to_program(number: i64) -> i64 {
 /// The call's arguments as the kernel must have them.
 pub fn arguments(call: &Call) -> [u64; 6] {
     let mut args = call.args;
-    if !DIFFER.load(Relaxed) || without(Mutant::Numbers) {
+    if !differ() || without(Mutant::Numbers) {
         return args;
     }
     let Some(row) = outlast_calls::row(call.nr).filter(|row| row.names_processes()) else { return args };

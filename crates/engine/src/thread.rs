@@ -1,5 +1,6 @@
 //! The thread control block: what the gate's assembler reaches through GS.
 
+use crate::scheduling::Scheduling;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use outlast_image::context::{PendingCall, Registers, ThreadContext, XSAVE_LEN, XSAVE_OFFSET};
 use outlast_image::layout::{THREADS_BASE, THREAD_LEN};
@@ -107,12 +108,16 @@ pub struct Thread {
     pub page: Page,
 }
 
+/// Where what a thread is scheduled by lies in its page.
+pub const SCHEDULING_OFFSET: usize = core::mem::size_of::<ThreadContext>();
+
 /// A thread's context as the store keeps it: a page, so that a commit costs the lines that changed.
 #[repr(C, align(4096))]
 pub struct Page {
     /// Filled by a commit.
     pub context: ThreadContext,
-    unused: [u8; XSAVE_OFFSET - core::mem::size_of::<ThreadContext>()],
+    pub scheduling: Scheduling,
+    unused: [u8; XSAVE_OFFSET - SCHEDULING_OFFSET - core::mem::size_of::<Scheduling>()],
     /// The program's vector state at the gate, standard XSAVE format.
     pub xsave: Xsave,
 }

@@ -5,15 +5,22 @@ use outlast_calls::Memory;
 
 global_asm!(
     ".section .text.user,\"ax\"",
-    ".globl copy_guarded, copy_guarded_end, copy_guarded_fault",
+    ".globl copy_guarded, swap_guarded, guarded_end, guarded_fault",
     // extern "C" fn copy_guarded(dst, src, len) -> i64: 0, or -1 after a fault.
     "copy_guarded:",
     "mov %rdx, %rcx",
     "rep movsb",
-    "copy_guarded_end:",
     "xor %eax, %eax",
     "ret",
-    "copy_guarded_fault:",
+    // extern "C" fn swap_guarded(at, expected, new) -> i64: 0, 1 if another value is there, or -1 after a fault.
+    "swap_guarded:",
+    "mov %esi, %eax",
+    "lock cmpxchg %edx, (%rdi)",
+    "guarded_end:",
+    "setne %al",
+    "movzbl %al, %eax",
+    "ret",
+    "guarded_fault:",
     "mov $-1, %rax",
     "ret",
     options(att_syntax),
@@ -21,14 +28,15 @@ global_asm!(
 
 extern "C" {
     fn copy_guarded(dst: *mut u8, src: *const u8, len: u64) -> i64;
-    static copy_guarded_end: u8;
-    static copy_guarded_fault: u8;
+    fn swap_guarded(at: *mut u32, expected: u32, new: u32) -> i64;
+    static guarded_end: u8;
+    static guarded_fault: u8;
 }
 
-/// Where a fault at `rip` goes on, if it happened in the guarded copy.
+/// Where a fault at `rip` goes on, if it happened in a guarded access.
 pub fn fixup(rip: u64) -> Option<u64> {
-    let (from, to) = (copy_guarded as *const () as u64, (&raw const copy_guarded_end) as u64);
-    (rip >= from && rip < to).then_some((&raw const copy_guarded_fault) as u64)
+    let (from, to) = (copy_guarded as *const () as u64, (&raw const guarded_end) as u64);
+    (rip >= from && rip < to).then_some((&raw const guarded_fault) as u64)
 }
 
 /// Copies a plain value from the program.
@@ -43,6 +51,16 @@ pub fn read<T: bytemuck::Pod>(addr: u64) -> Option<T> {
 pub fn write<T: bytemuck::Pod>(addr: u64, v: &T) -> bool {
     // SAFETY: the source is a value of the right size; the destination is guarded.
     unsafe { copy_guarded(addr as *mut u8, v as *const T as *const u8, core::mem::size_of::<T>() as u64) == 0 }
+}
+
+/// Exchanges a word of the program's, atomically, if it has the expected value: whether it had.
+pub fn swap(at: u64, expected: u32, new: u32) -> Option<bool> {
+    // SAFETY: the access is guarded.
+    match unsafe { swap_guarded(at as *mut u32, expected, new) } {
+        0 => Some(true),
+        1 => Some(false),
+        _ => None,
+    }
 }
 
 /// Copies bytes to the program.

@@ -8,10 +8,12 @@ use crate::commit::{commit, commit_at_gate};
 use crate::dispatch::{native, Call};
 use crate::native;
 use crate::own_descriptors;
+use crate::scheduling;
 use crate::state::Engine;
 use crate::sys::nr;
 use crate::thread::Thread;
 use crate::user;
+use crate::world;
 use outlast_calls::Class;
 use outlast_image::context::pending_kind;
 use outlast_image::degradation::Degradation;
@@ -61,6 +63,17 @@ pub fn is_one(call: &Call) -> bool {
     security || by_prctl(call) || by_redo(call)
 }
 
+/// Does the call change a single thread of several, and not what the anchor has?
+fn is_of_a_thread(call: &Call) -> bool {
+    const PR_SET_TIMERSLACK: u64 = 29;
+    world::has_several()
+        && match call.nr {
+            SETPRIORITY | SCHED_SETPARAM | SCHED_SETSCHEDULER | SCHED_SETAFFINITY | IOPRIO_SET | SCHED_SETATTR => true,
+            nr::PRCTL => call.args[0] == PR_SET_TIMERSLACK,
+            _ => false,
+        }
+}
+
 /// Commits, makes the call, and commits again with an anchor that has inherited what the call changed.
 pub fn change(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     let seq = commit(e, call.pending(pending_kind::REDO));
@@ -72,6 +85,13 @@ pub fn change(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
             native::suspend(Degradation::DescriptorLimit);
             return native(call);
         }
+    }
+    if is_of_a_thread(call) {
+        let r = native(call);
+        scheduling::note_all(t);
+        t.regs.rax = r as u64;
+        commit_at_gate(e);
+        return r;
     }
     let (r, renewal) = anchor::renew_around(seq, || native(call));
     t.regs.rax = r as u64;

@@ -9,6 +9,7 @@ pub mod exec;
 pub mod exit;
 pub mod groups;
 pub mod inherited;
+pub mod inheriting;
 pub mod input;
 pub mod joined;
 pub mod memory;

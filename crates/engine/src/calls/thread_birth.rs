@@ -8,6 +8,7 @@ use crate::frame;
 use crate::in_hand;
 use crate::native;
 use crate::ring::Ring;
+use crate::scheduling;
 use crate::signals::{self, bit, SIGKILL, SIGSTOP};
 use crate::state::{Engine, OwnFd};
 use crate::sys::load_call;
@@ -83,6 +84,7 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call, flags: u64, stack: u64
     child.regs = t.regs;
     (child.regs.rax, child.regs.rsp) = (0, if stack == 0 { t.regs.rsp } else { stack });
     child.page.xsave.0 = t.page.xsave.0;
+    scheduling::inherit(child, t);
     child.mask = t.mask;
     child.altstack = [0, frame::SS_DISABLE, 0];
     (child.gs_base, child.comm) = (t.gs_base, t.comm);
@@ -94,6 +96,7 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call, flags: u64, stack: u64
         return Outcome::Return(r);
     }
     (child.tid, child.real_tid) = (r as u32, r as u32);
+    scheduling::inherited(child);
     world::settle(place);
     Outcome::Return(r)
 }

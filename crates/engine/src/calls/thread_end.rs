@@ -1,20 +1,18 @@
 //! A thread ends, and others go on. What the kernel does at a thread's end to the program's memory the engine does itself,
 //! before it forgets the thread: a commit holds either a thread, or all that its end means to the others.
 
+use super::inheriting::{OWNER_DIED, TID, WAITERS};
 use crate::dispatch::Call;
+use crate::numbers;
 use crate::sys::{nr, syscall};
 use crate::thread::{standing, Thread};
 use crate::user;
 use crate::world;
 use core::arch::asm;
-use core::sync::atomic::AtomicU32;
-use core::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
+use core::sync::atomic::Ordering::Release;
 
 /// Locks of a list at most, as in the kernel.
 const LOCKS: usize = 2048;
-const FUTEX_WAITERS: u32 = 0x8000_0000;
-const OWNER_DIED: u32 = 0x4000_0000;
-const TID: u32 = 0x3fff_ffff;
 
 /// Ends the running thread, which is not the last.
 pub fn end(t: &mut Thread, status: u64) -> ! {
@@ -51,28 +49,27 @@ fn release_robust(t: &Thread) {
         if entry & !1 == t.robust_list[0] {
             break;
         }
-        // The lowest bit says that the kernel hands the lock on itself.
-        if entry & 1 == 0 && entry != pending {
-            release(t, entry.wrapping_add(offset));
+        if entry & !1 != pending & !1 {
+            release(t, entry, offset);
         }
         let Some(next) = user::read::<u64>(entry & !1) else { break };
         entry = next;
     }
-    if pending != 0 && pending & 1 == 0 {
-        release(t, pending.wrapping_add(offset));
+    if pending != 0 {
+        release(t, pending, offset);
     }
 }
 
-fn release(t: &Thread, word: u64) {
-    while let Some(value) = user::read::<u32>(word).filter(|value| value & TID == t.tid) {
-        let dead = value & FUTEX_WAITERS | OWNER_DIED;
-        // SAFETY: the word could be read, and nobody can take memory away while this thread has the engine's lock.
-        let shared = unsafe { AtomicU32::from_ptr(word as *mut u32) };
-        if word % 4 != 0 || shared.compare_exchange(value, dead, AcqRel, Relaxed).is_ok() {
-            if value & FUTEX_WAITERS != 0 {
-                wake(word, 1);
-            }
-            return;
+/// Marks the lock of an entry, whose lowest bit says that its waiters inherit priority: those the kernel has, and hands the lock
+/// on to one of them when the thread ends for it, too.
+fn release(t: &Thread, entry: u64, offset: u64) {
+    let word = (entry & !1).wrapping_add(offset);
+    let kernel_hands_on = entry & 1 != 0 && !numbers::differ();
+    while let Some(value) = user::read::<u32>(word).filter(|value| value & TID == t.tid && word % 4 == 0) {
+        match user::swap(word, value, value & WAITERS | OWNER_DIED) {
+            Some(true) if value & WAITERS != 0 && !kernel_hands_on => return wake(word, 1),
+            Some(false) => {}
+            _ => return,
         }
     }
 }

@@ -24,13 +24,14 @@ use crate::mutant::without;
 use crate::native;
 use crate::operation::Operation;
 use crate::queued;
+use crate::scheduling::{self, Scheduling};
 use crate::scratch;
 use crate::signals;
 use crate::state::{engine, journal, object, Engine, OwnFd};
 use crate::store_room;
 use crate::sys::{err, futex_wake, now_ns, nr, syscall};
 use crate::taking_part;
-use crate::thread::{self, Thread};
+use crate::thread::{self, Thread, SCHEDULING_OFFSET};
 use crate::tracker::{Content, Track};
 use crate::world;
 use core::sync::atomic::Ordering::*;
@@ -269,6 +270,7 @@ unsafe fn read_context(e: &mut Engine, t: &mut Thread) -> ThreadContext {
         control::unreadable(unreadable::DAMAGED);
     }
     let context: ThreadContext = bytemuck::pod_read_unaligned(&page[..core::mem::size_of::<ThreadContext>()]);
+    t.page.scheduling = bytemuck::pod_read_unaligned(&page[SCHEDULING_OFFSET..][..core::mem::size_of::<Scheduling>()]);
     let vector = (context.xsave_len as usize).min(XSAVE_LEN);
     crate::frame::reset_vector(&mut t.page.xsave.0);
     if !without(Mutant::VectorState) {
@@ -308,6 +310,7 @@ unsafe fn fill_thread(t: &mut Thread, c: &ThreadContext) {
 /// Gives the kernel what it has to know of the running thread.
 unsafe fn give_thread(e: &mut Engine, t: &Thread) {
     thread::set_fs_base(t.fs_base);
+    scheduling::restore(t);
     // An anchor's clone has the anchor's name.
     syscall!(nr::PRCTL, PR_SET_NAME, t.comm.as_ptr());
     if t.tid_address != 0 {

@@ -88,6 +88,9 @@ fn again(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     if calls::groups::puts_in_front(call) {
         return calls::groups::put_in_front(e, t, call);
     }
+    if calls::inheriting::is_one(call) {
+        return calls::inheriting::again(t, call);
+    }
     if call.nr == nr::CLOSE_RANGE {
         return calls::descriptors::close_range_now(e, call);
     }
