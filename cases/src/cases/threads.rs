@@ -32,6 +32,8 @@ pub const CASES: &[Case] = &[
         .with_threads(),
     Case::new("mutexes", |_| Ok(Program::new(&[&program("mutexes"), "30", "4"])), |_| Drive::Pipes(Input::none()))
         .with_threads(),
+    Case::new("attributes", |_| Ok(Program::new(&[&program("attributes"), "400"])), |_| Drive::Pipes(Input::none()))
+        .with_threads(),
     Case::new("openmp", |_| Ok(Program::new(&[&program("openmp"), "60"])), |_| Drive::Pipes(Input::none()))
         .with_threads(),
     Case::new("pool", |_| Ok(Program::new(&[&program("pool"), "150"])), |_| Drive::Pipes(Input::none())).with_threads(),
