@@ -185,7 +185,7 @@ fn waits_by_itself(call: &Call) -> bool {
 unsafe fn dispatch_alone(t: &mut Thread) {
     phase(at::GATE);
     let e = engine();
-    control().gate_calls.store(t.calls, Relaxed);
+    count_calls(t);
     if t.by_trap != 0 {
         t.by_trap = 0;
         control().trapped_calls.fetch_add(1, Relaxed);
@@ -200,6 +200,13 @@ unsafe fn dispatch_alone(t: &mut Thread) {
         // A child shares the control page and must leave it alone.
         phase(at::PROGRAM);
     }
+}
+
+/// Adds what the thread has called since to the control page, which only the holder of the lock does.
+fn count_calls(t: &mut Thread) {
+    let all = &control().gate_calls;
+    all.store(all.load(Relaxed) + (t.calls - t.counted), Relaxed);
+    t.counted = t.calls;
 }
 
 fn class_of(nr: u64) -> Class {

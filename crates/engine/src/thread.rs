@@ -50,8 +50,10 @@ pub struct Thread {
     pub stack_top: u64,
     /// Components of vector state that are saved (XCR0 without AMX tiles).
     pub xsave_mask: u64,
-    /// Calls that arrived at the gate, on whatever way. Continues the count of the control page.
+    /// Calls that arrived at the gate, on whatever way.
     pub calls: u64,
+    /// How many of them the control page has counted.
+    pub counted: u64,
     /// 1 while the present call arrived through SIGSYS: its site is a candidate for rewriting.
     pub by_trap: u64,
     /// Number of the call being served; what `rax` held.
@@ -239,7 +241,7 @@ fn xsave_mask() -> u64 {
 /// To be called once in a fresh process image, before the gate is used.
 pub unsafe fn install() -> &'static mut Thread {
     let t = prepare(0);
-    t.calls = crate::control::control().gate_calls.load(core::sync::atomic::Ordering::Relaxed);
+    (t.calls, t.counted) = (0, 0);
     point_at(t);
     t
 }
