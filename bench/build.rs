@@ -17,7 +17,8 @@ fn main() {
     for entry in fs::read_dir("programs").expect("list programs/") {
         let source = entry.expect("list programs/").path();
         if source.extension().is_some_and(|e| e == "c") {
-            compile(&source, &out, &[]);
+            let text = fs::read_to_string(&source).expect("read a program");
+            compile(&source, &out, if text.contains("<omp.h>") { &["-fopenmp"] } else { &[] });
         }
     }
     compile(Path::new(GAME), &out, &["-lncurses", "-ltinfo"]);

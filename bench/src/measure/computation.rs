@@ -16,10 +16,14 @@ use std::process::Stdio;
 pub enum Computation {
     Gzip,
     Python,
+    OpenMp,
 }
 
 /// Intervals with their limits in percent.
-const INTERVALS: [(&str, f64); 2] = [("1s", 0.5), ("50ms", 2.0)];
+const INTERVALS: &[(&str, f64)] = &[("1s", 0.5), ("50ms", 2.0)];
+const INTERVALS_OF_THREADS: &[(&str, f64)] = &[("1s", 1.0)];
+/// How often the kernels run: about three seconds of two processors.
+const REPEATS: &str = "20";
 /// Bytes of text for gzip.
 const TEXT: usize = 64 << 20;
 
@@ -46,12 +50,21 @@ impl Computation {
         match self {
             Self::Gzip => "gzip",
             Self::Python => "python3",
+            Self::OpenMp => "openmp",
+        }
+    }
+
+    fn intervals(&self) -> &'static [(&'static str, f64)] {
+        match self {
+            Self::OpenMp => INTERVALS_OF_THREADS,
+            _ => INTERVALS,
         }
     }
 
     fn argv(&self, workshop: &Workshop) -> Outcome<Vec<OsString>> {
         match self {
             Self::Python => Ok(["python3", "-c", SCRIPT].map(OsString::from).to_vec()),
+            Self::OpenMp => Ok(vec![workshop.executable("kernels").into(), REPEATS.into()]),
             Self::Gzip => {
                 let text = workshop.work(User::Own).join("text");
                 if !text.exists() {
@@ -105,7 +118,7 @@ impl Measurement for Computation {
             relation: Relation::Overhead,
             limit: *limit,
         };
-        INTERVALS.iter().map(promise).collect()
+        self.intervals().iter().map(promise).collect()
     }
 
     fn rounds(&self) -> usize {
@@ -118,7 +131,7 @@ impl Measurement for Computation {
             native = Some(self.run(workshop, Side::Native)?.0);
         }
         let mut protected = Vec::new();
-        for (interval, _) in INTERVALS {
+        for &(interval, _) in self.intervals() {
             let (took, conditions) = self.run(workshop, Side::Protected(&["--every", interval]))?;
             collected.conditions(&conditions);
             collected.note_once(
@@ -131,7 +144,7 @@ impl Measurement for Computation {
             Some(native) => native,
             None => self.run(workshop, Side::Native)?.0,
         };
-        for ((interval, _), took) in INTERVALS.iter().zip(protected) {
+        for ((interval, _), took) in self.intervals().iter().zip(protected) {
             collected.add(&self.id(interval), Some(native), took);
         }
         Ok(())

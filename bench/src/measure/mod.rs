@@ -46,10 +46,12 @@ pub fn all() -> Vec<Box<dyn Measurement>> {
         Box::new(Respawn { megabytes: 1024, commits: 10_000, limit: 12.0 }),
         Box::new(Computation::Gzip),
         Box::new(Computation::Python),
+        Box::new(Computation::OpenMp),
         Box::new(Interactive::nvi()),
         Box::new(Interactive::sc()),
         Box::new(Interactive::game()),
-        Box::new(Startup),
+        Box::new(Startup::Python),
+        Box::new(Startup::Java),
         Box::new(Memory { megabytes: 10 }),
         Box::new(Memory { megabytes: 500 }),
     ]

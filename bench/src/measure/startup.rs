@@ -1,4 +1,4 @@
-//! Start-up: a python3 that does nothing, from the command to its end.
+//! Start-up: an interpreter or virtual machine that does nothing, from the command to its end.
 
 use crate::failure::Outcome;
 use crate::launch::{Launch, Side, Streams};
@@ -10,21 +10,28 @@ use crate::workshop::Workshop;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-pub struct Startup;
+/// What is started.
+pub enum Startup {
+    Python,
+    Java,
+}
 
-const ID: &str = "python-startup";
 /// A tracepoint that the last BPF program has just left takes the next one only when no processor can still be there: up to
 /// 15 ms, which belong to whoever ended before.
 const REST: Duration = Duration::from_millis(50);
 
 impl Measurement for Startup {
     fn name(&self) -> String {
-        "start-up of python3".into()
+        format!("start-up of {}", self.argv()[0])
     }
 
     fn promises(&self) -> Vec<Promise> {
-        let what = "python3 -c pass, from the command to its end".into();
-        vec![Promise { id: ID.into(), what, unit: Unit::Milliseconds, relation: Relation::Added, limit: 10.0 }]
+        let what = format!("{}, from the command to its end", self.argv().join(" "));
+        let (unit, relation, limit) = match self {
+            Self::Python => (Unit::Milliseconds, Relation::Added, 10.0),
+            Self::Java => (Unit::Percent, Relation::Overhead, 20.0),
+        };
+        vec![Promise { id: self.id().into(), what, unit, relation, limit }]
     }
 
     fn rounds(&self) -> usize {
@@ -36,22 +43,38 @@ impl Measurement for Startup {
         for side in sides(number, &[]) {
             std::thread::sleep(REST);
             let began = Instant::now();
-            let mut running = start(workshop, side)?;
+            let mut running = self.start(workshop, side)?;
             let status = running.wait()?;
             took[usize::from(side != Side::Native)] = began.elapsed().as_secs_f64() * 1e3;
             running.must_succeed(status)?;
         }
-        collected.add(ID, Some(took[0]), took[1]);
+        collected.add(self.id(), Some(took[0]), took[1]);
         if number == 0 {
             // A look at the session costs time on the processors that the start-up needs: one of its own.
-            collected.conditions(&start(workshop, Side::Protected(&[]))?.finish()?);
+            collected.conditions(&self.start(workshop, Side::Protected(&[]))?.finish()?);
         }
         Ok(())
     }
 }
 
-fn start(workshop: &Workshop, side: Side) -> Outcome<Running> {
-    let argv = ["python3", "-c", "pass"].map(Into::into).to_vec();
-    let launch = Launch { workshop, user: User::Own, side, argv };
-    launch.start(Streams { input: Stdio::null(), output: Stdio::null(), errors: Stdio::piped() })
+impl Startup {
+    fn id(&self) -> &'static str {
+        match self {
+            Self::Python => "python-startup",
+            Self::Java => "java-startup",
+        }
+    }
+
+    fn argv(&self) -> &'static [&'static str] {
+        match self {
+            Self::Python => &["python3", "-c", "pass"],
+            Self::Java => &["java", "-version"],
+        }
+    }
+
+    fn start(&self, workshop: &Workshop, side: Side) -> Outcome<Running> {
+        let argv = self.argv().iter().map(Into::into).collect();
+        let launch = Launch { workshop, user: User::Own, side, argv };
+        launch.start(Streams { input: Stdio::null(), output: Stdio::null(), errors: Stdio::piped() })
+    }
 }
