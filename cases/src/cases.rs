@@ -6,6 +6,7 @@ mod crasher;
 mod descriptors;
 mod echo;
 mod editors;
+mod events;
 mod files;
 mod gzip;
 mod heap;
@@ -51,6 +52,7 @@ pub fn all() -> impl Iterator<Item = &'static Case> {
         threads::CASES,
         files::CASES,
         descriptors::CASES,
+        events::CASES,
         heap::CASES,
         mapper::CASES,
         written_pages::CASES,

@@ -56,6 +56,7 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "signals",
             "unwaiting",
             "threads",
+            "one_shot",
             "taking_part",
             "taking_part_threads",
         ],

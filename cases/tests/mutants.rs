@@ -42,6 +42,7 @@ const HUNTERS: &[(&str, &[&str])] = &[
     ("flags-undo", &["kill::descriptors"]),
     ("extra-descriptors", &["kill::descriptors", "kill::pair"]),
     ("epoll-rearm", &["kill::tcp_epoll_edge", "kill::pipe_epoll"]),
+    ("one-shot", &["kill::one_shot"]),
     ("vector-state", &["kill::vectors", "kill::vectors_static"]),
     ("pending-signals", &["kill::signals"]),
     ("signal-deferral", &["kill::signals"]),

@@ -19,6 +19,7 @@ use outlast_image::context::{PendingCall, Registers, ThreadContext};
 use outlast_image::degradation::Degradation;
 use outlast_image::event::phase as at;
 use outlast_image::inject::option;
+use outlast_image::kernel::one_shot;
 use outlast_image::layout::{CONTEXT_PAGE, PAGE};
 use outlast_image::mutant::Mutant;
 use outlast_store::{MappedRegion, Store};
@@ -103,6 +104,9 @@ pub fn commit_stopped(e: &mut Engine, t: &mut Thread, pending: PendingCall) -> u
     crate::inputs::save(e);
     crate::taking_part::save(e);
     let Some(store) = &mut e.store else { return 0 };
+    if e.kernel.one_shot != one_shot::NONE {
+        crate::one_shot::save(store);
+    }
     if e.undo.shared.dirty {
         store.put(object::SHARED, 0, e.undo.shared.bytes());
         e.undo.shared.dirty = false;

@@ -1,6 +1,7 @@
 //! What the engine knows of the program's descriptors: which are open, what they are, whose offset is noted.
 
 use crate::noted::is_stream;
+use crate::one_shot;
 use crate::own_descriptors::Passing;
 use crate::sys::{nr, syscall};
 use outlast_image::descriptor::descriptor_kind as kind;
@@ -194,6 +195,7 @@ impl Descriptors {
             self.open[fd as usize / 64] &= !(1 << (fd % 64));
             self.dirty = true;
             self.touch(fd);
+            one_shot::closed(fd);
             if (fd as usize) < CACHED {
                 self.kinds[fd as usize] = 0;
                 self.noted[fd as usize] = 0;

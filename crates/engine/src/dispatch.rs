@@ -18,6 +18,7 @@ use outlast_calls::{interrupted, Class, Interrupted};
 use outlast_image::context::{pending_kind, PendingCall, Registers};
 use outlast_image::degradation::Degradation;
 use outlast_image::event::phase as at;
+use outlast_image::kernel::one_shot;
 
 /// In the place of a class: goes straight through the gate if its descriptor is one of which the kernel copies.
 pub const BY_DESCRIPTOR: u8 = 0xff;
@@ -72,11 +73,11 @@ pub fn slow_down_tracked(e: &Engine) {
 pub fn slow_down_waits(on: bool) {
     // SAFETY: only looks whether there is a log.
     let on = on || held::is_on() || world::has_several() || unsafe { !engine().inputs.is_empty() };
-    // SAFETY: only looks which tracker there is.
-    let tracker = unsafe { &engine().tracker };
+    // SAFETY: only looks which tracker there is, and what the program uses.
+    let (tracker, keeps_events) = unsafe { (&engine().tracker, engine().kernel.one_shot != one_shot::NONE) };
     for (n, class) in CLASS.iter().enumerate() {
         if outlast_calls::row(n as u64).is_some_and(|row| row.waits && row.class == Class::Pure) {
-            let slow = on || tracker.must_see(n as u64);
+            let slow = on || tracker.must_see(n as u64) || keeps_events && calls::epoll::waits(n as u64);
             class.store(if slow { Class::Thread } else { Class::Pure } as u8, Relaxed);
         }
     }
@@ -177,7 +178,8 @@ fn waits_by_itself(call: &Call) -> bool {
     match call.nr {
         nr::FUTEX => call.args[1] & FUTEX_PRIVATE_FLAG != 0 && !crate::waiting::may_write(call),
         nr::POLL | nr::PPOLL | nr::SELECT | nr::PSELECT6 | nr::NANOSLEEP | nr::CLOCK_NANOSLEEP => true,
-        nr::EPOLL_WAIT | nr::EPOLL_PWAIT | nr::EPOLL_PWAIT2 => true,
+        // SAFETY: only looks what the program uses.
+        n if calls::epoll::waits(n) => unsafe { engine().kernel.one_shot == one_shot::NONE },
         _ => false,
     }
 }
@@ -238,7 +240,11 @@ fn serve(e: &mut Engine, t: &mut Thread, call: Call) -> Outcome {
             Return(calls::posix_timers::serve(e, t, &call))
         }
         Class::Pure if calls::inheriting::is_one(&call) => Return(calls::inheriting::serve(t, &call)),
-        Class::Pure => Return(readiness::answer(e, &call).unwrap_or_else(|| interruptible(t, &call))),
+        Class::Pure => match readiness::answer(e, &call) {
+            Some(r) => Return(calls::epoll::waited(e, &call, r)),
+            None if calls::epoll::waits(call.nr) => Return(calls::epoll::wait(e, t, &call)),
+            None => Return(interruptible(t, &call)),
+        },
         Class::Map => Return(calls::memory::serve(e, t, &call)),
         Class::Open => Return(calls::descriptors::open(e, t, &call)),
         Class::Close => Return(calls::descriptors::close(e, t, &call)),

@@ -32,6 +32,7 @@ mod mutant;
 mod native;
 mod noted;
 mod numbers;
+mod one_shot;
 mod operation;
 mod own_descriptors;
 mod periodic;

@@ -40,6 +40,8 @@ pub mod object {
     pub const INPUT: u16 = 12;
     /// `TakingPart`.
     pub const TAKING_PART: u16 = 13;
+    /// An interest with EPOLLONESHOT; key: its place in the table.
+    pub const ONE_SHOT: u16 = 14;
 }
 
 /// Kinds of journal entry.

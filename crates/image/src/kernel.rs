@@ -43,12 +43,21 @@ pub struct KernelState {
     /// asked; -1 if it never did.
     pub window_fd: i32,
     pub window: [u16; 4],
-    /// 1 from the first EPOLLONESHOT on.
+    /// One of [`one_shot`].
     pub one_shot: u32,
     /// 1 from the first lock or lease on that ends with a close: flock, F_OFD_SETLK, F_SETLEASE.
     pub locks: u32,
     /// By the numbers that the program knows.
     pub timers: [PosixTimer; TIMERS],
+}
+
+/// Whether the program uses EPOLLONESHOT.
+pub mod one_shot {
+    pub const NONE: u32 = 0;
+    /// All of its interests of this kind are in the commit.
+    pub const KEPT: u32 = 1;
+    /// There were more than are kept.
+    pub const TOO_MANY: u32 = 2;
 }
 
 /// POSIX timers that a program may have.

@@ -40,6 +40,8 @@ pub enum Mutant {
     ExtraDescriptors,
     /// Edges of an epoll that the dead took are reported again.
     EpollRearm,
+    /// Interests of epoll that report once are armed as they were at the commit.
+    OneShot,
     /// Vector registers come back.
     VectorState,
     /// Signals that the program sent itself and still blocks are pending again.
@@ -104,6 +106,7 @@ impl Mutant {
         (Mutant::FlagsUndo, "flags-undo"),
         (Mutant::ExtraDescriptors, "extra-descriptors"),
         (Mutant::EpollRearm, "epoll-rearm"),
+        (Mutant::OneShot, "one-shot"),
         (Mutant::VectorState, "vector-state"),
         (Mutant::PendingSignals, "pending-signals"),
         (Mutant::SignalDeferral, "signal-deferral"),

@@ -1,13 +1,21 @@
 //! Interest lists of epoll. They live in the kernel's object, which the anchor keeps: a change is committed before and
 //! after, and made again only if it had not been made.
 
-use crate::dispatch::{visible, Call};
+use crate::commit::{commit, commit_at_gate};
+use crate::control::phase;
+use crate::dispatch::{self, interruptible, Call};
+use crate::mutant::without;
+use crate::one_shot;
 use crate::own_descriptors::Passing;
 use crate::state::Engine;
 use crate::sys::{err, nr, syscall};
 use crate::text;
 use crate::thread::Thread;
 use crate::user;
+use outlast_image::context::pending_kind;
+use outlast_image::event::phase as at;
+use outlast_image::kernel::one_shot as use_of;
+use outlast_image::mutant::Mutant;
 
 pub const EPOLL_CTL: u64 = 233;
 const ADD: u64 = 1;
@@ -15,22 +23,102 @@ const DEL: u64 = 2;
 const MOD: u64 = 3;
 const ENOENT: i64 = -2;
 const EPOLLONESHOT: u32 = 1 << 30;
+/// What is left of an interest with EPOLLONESHOT once it was reported: EPOLLEXCLUSIVE, EPOLLWAKEUP, EPOLLONESHOT, EPOLLET.
+const MANNER: u32 = 0xf << 28;
 
 /// epoll_ctl.
 pub fn control(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
-    let events = if call.args[1] == DEL { 0 } else { user::read::<u32>(call.args[3]).unwrap_or(0) };
-    if events & EPOLLONESHOT != 0 && e.kernel.one_shot == 0 {
-        (e.kernel.one_shot, e.kernel_dirty) = (1, true);
-    }
-    visible(e, t, call)
+    commit(e, call.pending(pending_kind::REDO));
+    phase(at::OPERATION);
+    let r = interruptible(t, call);
+    note(e, call, r);
+    t.regs.rax = r as u64;
+    commit_at_gate(e);
+    phase(at::COMPLETED);
+    r
 }
 
-/// The result of a repeated change, if the predecessor had made it already.
-pub fn repeated(call: &Call, r: i64) -> i64 {
-    match (call.args[1], r) {
-        (ADD, err::EEXIST) | (DEL, ENOENT) => 0,
-        _ => r,
+/// Keeps what was changed of interests with EPOLLONESHOT.
+fn note(e: &mut Engine, call: &Call, r: i64) {
+    let [epoll, change, fd, event, ..] = call.args;
+    let (epoll, fd) = (epoll as i32, fd as i32);
+    if r != 0 {
+        return;
     }
+    let event = if change == DEL { Default::default() } else { user::read::<[u8; 12]>(event).unwrap_or_default() };
+    let (events, word) = Interest::parts(&event);
+    if events & EPOLLONESHOT == 0 {
+        if e.kernel.one_shot != use_of::NONE {
+            one_shot::forgotten(epoll, fd);
+        }
+        return;
+    }
+    if e.kernel.one_shot == use_of::NONE {
+        (e.kernel.one_shot, e.kernel_dirty) = (use_of::KEPT, true);
+        dispatch::slow_down_waits(false);
+    }
+    if !one_shot::armed(epoll, fd, events, word) && e.kernel.one_shot != use_of::TOO_MANY {
+        (e.kernel.one_shot, e.kernel_dirty) = (use_of::TOO_MANY, true);
+    }
+}
+
+/// A change that a predecessor may have made already; `r` is what making it now returned.
+pub fn repeated(e: &mut Engine, call: &Call, r: i64) -> i64 {
+    let r = match (call.args[1], r) {
+        // Others may have taken its event meanwhile.
+        (ADD, err::EEXIST) => {
+            let mut args = call.args;
+            args[1] = MOD;
+            dispatch::native(&Call { nr: call.nr, args })
+        }
+        (DEL, ENOENT) => 0,
+        _ => r,
+    };
+    note(e, call, r);
+    r
+}
+
+/// Is it one with EPOLLONESHOT that was reported?
+pub fn is_spent(events: u32) -> bool {
+    events & EPOLLONESHOT != 0 && events & !MANNER == 0
+}
+
+/// What a wait for events returned: the program has them, and one that comes once will not come again. All may have been
+/// such as it is not to get, which is 0 where nothing else came.
+pub fn waited(e: &Engine, call: &Call, r: i64) -> i64 {
+    if r <= 0 || e.kernel.one_shot == use_of::NONE || without(Mutant::OneShot) {
+        return r;
+    }
+    one_shot::reported(call.fd(), call.args[1], r)
+}
+
+/// Waits for events.
+pub fn wait(e: &Engine, t: &mut Thread, call: &Call) -> i64 {
+    loop {
+        let r = interruptible(t, call);
+        let left = waited(e, call, r);
+        if left > 0 || r <= 0 {
+            return left;
+        }
+    }
+}
+
+/// Is it a call that waits for events?
+pub fn waits(nr: u64) -> bool {
+    matches!(nr, nr::EPOLL_WAIT | nr::EPOLL_PWAIT | nr::EPOLL_PWAIT2)
+}
+
+/// An event of the interest was served that the kernel does not know of. It goes on watching for errors, whatever it is told:
+/// [`waited`] leaves them out.
+pub fn spend(epoll: i32, interest: &Interest) {
+    if interest.events & EPOLLONESHOT != 0 {
+        set(epoll, &Interest { events: interest.events & MANNER, ..*interest });
+    }
+}
+
+fn set(epoll: i32, interest: &Interest) {
+    // SAFETY: changes an interest that is there.
+    unsafe { syscall!(EPOLL_CTL, epoll, MOD, interest.fd, interest.event().as_ptr()) };
 }
 
 /// What an epoll watches.
@@ -62,6 +150,13 @@ impl Interest {
         Some(Interest { fd: fd as i32, events: events as u32, data })
     }
 
+    /// Events and data of a `struct epoll_event`, which is packed.
+    fn parts(event: &[u8; 12]) -> (u32, u64) {
+        let mut data = [0; 8];
+        data.copy_from_slice(&event[4..]);
+        (u32::from_le_bytes([event[0], event[1], event[2], event[3]]), u64::from_le_bytes(data))
+    }
+
     /// As the kernel has it: `struct epoll_event` is packed, 4 bytes of events, 8 of data.
     fn event(&self) -> [u8; 12] {
         let mut event = [0u8; 12];
@@ -75,8 +170,13 @@ impl Interest {
 /// report what is ready now. `fd` is a descriptor of the program's; anything but an epoll is left alone.
 pub fn rearm(fd: i32, buf: &mut [u8]) {
     for interest in interests(fd, buf) {
-        // SAFETY: sets the interest that is there.
-        unsafe { syscall!(EPOLL_CTL, fd, MOD, interest.fd, interest.event().as_ptr()) };
+        let kept = if without(Mutant::OneShot) { None } else { one_shot::find(fd, interest.fd) };
+        match kept {
+            Some(kept) if kept.armed != 0 => set(fd, &Interest { events: kept.events, data: kept.word, ..interest }),
+            // It was reported before the commit, and is the program's to arm.
+            Some(_) => {}
+            None => set(fd, &interest),
+        }
     }
 }
 

@@ -13,6 +13,7 @@ use crate::thread::Thread;
 use core::ptr::{read_volatile, write_volatile};
 use core::sync::atomic::{fence, Ordering::SeqCst};
 use outlast_image::descriptor::descriptor_kind as kind;
+use outlast_image::kernel::one_shot;
 use outlast_image::layout::{session, SESSION_BASE};
 use outlast_image::pending::operation_id;
 use outlast_store::ENTRIES_MAX;
@@ -74,8 +75,8 @@ pub fn source_of(e: &mut Engine, call: &Call) -> Option<u64> {
     };
     // Without commits before visible events a read is cut short instead.
     let fits = len <= LONGEST || call.nr != nr::READV && unseen::chosen(e);
-    // An event that comes once only would not come again: soon after it there is a commit.
-    if len > 0 && fits && e.kernel.one_shot == 0 {
+    // An event that comes once only would not come again if it is not kept: soon after it there is a commit.
+    if len > 0 && fits && e.kernel.one_shot != one_shot::TOO_MANY {
         e.fds.source(call.fd())
     } else {
         None

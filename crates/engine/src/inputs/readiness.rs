@@ -3,13 +3,14 @@
 //! The kernel is asked without waiting, and its answer completed.
 
 use super::serving::waiting;
-use crate::calls::epoll::interests;
+use crate::calls::epoll::{interests, spend};
 use crate::dispatch::{native, Call};
 use crate::mutant::without;
 use crate::scratch;
 use crate::state::Engine;
 use crate::sys::{err, nr};
 use crate::user;
+use outlast_image::descriptor::descriptor_kind as kind;
 use outlast_image::mutant::Mutant;
 
 const POLLIN: u16 = 1;
@@ -37,6 +38,31 @@ pub fn answer(e: &mut Engine, call: &Call) -> Option<i64> {
     }
 }
 
+/// How deep the kernel lets epolls watch each other.
+const NESTED: u32 = 5;
+
+/// Has the log anything for `fd`?
+fn is_ready(e: &mut Engine, fd: i32) -> bool {
+    has_input(e, fd, NESTED, scratch::regions_object())
+}
+
+/// The same; or for what the epoll behind `fd` watches. `buf`: room for what /proc says of epolls.
+fn has_input(e: &mut Engine, fd: i32, depth: u32, buf: &mut [u8]) -> bool {
+    if waiting(e, fd).is_some() {
+        return true;
+    }
+    if depth == 0 || e.fds.kind(fd) != kind::ANONYMOUS {
+        return false;
+    }
+    let (buf, rest) = halves(buf);
+    interests(fd, buf)
+        .any(|interest| interest.events & (EPOLLIN | EPOLLRDNORM) != 0 && has_input(e, interest.fd, depth - 1, rest))
+}
+
+fn halves(buf: &mut [u8]) -> (&mut [u8], &mut [u8]) {
+    buf.split_at_mut(buf.len() / 2)
+}
+
 /// Times that are over at once, as the calls take them.
 const NO_TIME: [u64; 2] = [0; 2];
 
@@ -56,7 +82,7 @@ fn poll(e: &mut Engine, call: &Call) -> Option<i64> {
     };
     let mut is_wanted = |p: [u8; 8]| {
         let (fd, events, _) = parts(p);
-        events & (POLLIN | POLLRDNORM) != 0 && waiting(e, fd).is_some()
+        events & (POLLIN | POLLRDNORM) != 0 && is_ready(e, fd)
     };
     if !(0..n).any(|i| entry(i).is_some_and(&mut is_wanted)) {
         return None;
@@ -84,7 +110,7 @@ fn select(e: &mut Engine, call: &Call) -> Option<i64> {
     let word = |fd: u64| user::read::<u64>(at + fd / 64 * 8);
     let mut logged = [0u64; SETSIZE as usize / 64];
     for fd in 0..n {
-        if word(fd)? >> (fd % 64) & 1 != 0 && waiting(e, fd as i32).is_some() {
+        if word(fd)? >> (fd % 64) & 1 != 0 && is_ready(e, fd as i32) {
             logged[fd as usize / 64] |= 1 << (fd % 64);
         }
     }
@@ -106,9 +132,10 @@ fn select(e: &mut Engine, call: &Call) -> Option<i64> {
 fn epoll(e: &mut Engine, call: &Call) -> Option<i64> {
     let [fd, at, most, ..] = call.args;
     let mut ready = None;
-    for interest in interests(fd as i32, scratch::regions_object()) {
+    let (buf, rest) = halves(scratch::regions_object());
+    for interest in interests(fd as i32, buf) {
         let events = interest.events & (EPOLLIN | EPOLLRDNORM);
-        if events == 0 || waiting(e, interest.fd).is_none() {
+        if events == 0 || !has_input(e, interest.fd, NESTED, rest) {
             continue;
         }
         let ready = ready.get_or_insert_with(|| native(&without_waiting(call, 3, call.nr == nr::EPOLL_PWAIT2)));
@@ -122,6 +149,7 @@ fn epoll(e: &mut Engine, call: &Call) -> Option<i64> {
                 user::write(event(i), &(found | events));
             }
             None if (*ready as u64) < most => {
+                spend(fd as i32, &interest);
                 user::write(event(*ready), &events);
                 user::write(event(*ready) + 4, &interest.data);
                 *ready += 1;

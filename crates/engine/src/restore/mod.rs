@@ -22,6 +22,7 @@ use crate::in_hand;
 use crate::inputs;
 use crate::mutant::without;
 use crate::native;
+use crate::one_shot;
 use crate::operation::Operation;
 use crate::queued;
 use crate::scheduling::{self, Scheduling};
@@ -112,6 +113,7 @@ unsafe fn run(rung: Rung) -> ! {
         directory::return_to(e);
     }
     inputs::load(e, rung == Rung::Cold);
+    one_shot::load(e);
     // The call that the commit stands before is made soon.
     e.is_settled = false;
     if !rewound {

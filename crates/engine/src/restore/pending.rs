@@ -106,7 +106,7 @@ fn again(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
             return if r == err::EBADF { 0 } else { r };
         }
         nr::DUP2 | nr::DUP3 => e.fds.opened(r),
-        calls::epoll::EPOLL_CTL => return calls::epoll::repeated(call, r),
+        calls::epoll::EPOLL_CTL => return calls::epoll::repeated(e, call, r),
         _ => {}
     }
     r
