@@ -13,6 +13,7 @@ pub const CASES: &[Case] = &[
         |_| Drive::Pipes(Input::none()),
     )
     .ring_only(),
+    Case::new("lent", |_| Ok(Program::new(&[&program("lent"), "400"])), |_| Drive::Pipes(Input::none())).ring_only(),
     Case::new("files", |_| Ok(Program::new(&[&program("files"), "600"])), |_| Drive::Pipes(Input::none())),
     Case::new("undo", |_| Ok(Program::new(&[&program("undo"), "4000"])), |_| Drive::Pipes(Input::none())),
     Case::new(

@@ -255,7 +255,10 @@ fn serve(e: &mut Engine, t: &mut Thread, call: Call) -> Outcome {
             Return(calls::unseen::serve(e, t, &call))
         }
         Class::Input => Return(calls::input::serve(e, t, &call)),
-        Class::Output => Return(calls::output::serve(e, t, &call)),
+        Class::Output => match calls::splice::by_copying(e, &call) {
+            Some(copy) => serve(e, t, copy),
+            None => Return(calls::output::serve(e, t, &call)),
+        },
         Class::Redo if call.nr == nr::FCNTL => Return(calls::descriptors::fcntl(e, t, &call)),
         Class::Redo | Class::Once if calls::groups::sets(&call) => Return(calls::groups::set(e, t, &call)),
         Class::Redo if call.nr == nr::FLOCK => Return(calls::descriptors::lock(e, t, &call)),

@@ -14,7 +14,11 @@ use core::sync::atomic::Ordering::*;
 use outlast_image::context::pending_kind;
 use outlast_image::descriptor::descriptor_kind as kind;
 
+const VMSPLICE: u64 = 278;
 const SPLICE_F_NONBLOCK: u64 = 2;
+const F_GETFL: u64 = 3;
+const O_ACCMODE: i64 = 3;
+const O_RDONLY: i64 = 0;
 const MOST: u64 = 0x7fff_f000;
 /// Instead of a position: where the offset is.
 const AT_OFFSET: u64 = !0;
@@ -71,6 +75,18 @@ pub fn finish(e: &mut Engine, t: &mut Thread, call: &Call, operation: &mut Opera
             }
         }
     }
+}
+
+/// vmsplice lends a pipe the pages of the program, which nobody can take back from it or give it twice: they are copied.
+pub fn by_copying(e: &mut Engine, call: &Call) -> Option<Call> {
+    let fd = call.fd();
+    if call.nr != VMSPLICE || call.args[3] & SPLICE_F_NONBLOCK != 0 || e.fds.kind(fd) != kind::PIPE {
+        return None;
+    }
+    // SAFETY: F_GETFL has no effect.
+    let flags = unsafe { syscall!(nr::FCNTL, fd, F_GETFL) };
+    let nr = if flags & O_ACCMODE == O_RDONLY { nr::READV } else { nr::WRITEV };
+    Some(Call { nr, args: [call.args[0], call.args[1], call.args[2], 0, 0, 0] })
 }
 
 /// The ring's entry. It never waits: that is for the program's own thread, which signals can reach.
