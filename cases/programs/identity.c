@@ -15,6 +15,7 @@ struct self {
     long pid, tid, group, session, uid, gid, nice, umask, files, blocked, terminal;
     void (*on_usr1)(int), (*on_pipe)(int);
     long usr1_flags, usr1_blocks;
+    int death_signal, subreaper, dumpable, merged;
     char directory[512], executable[512], name[64];
 };
 
@@ -45,6 +46,9 @@ static void look(struct self *self)
     must(getcwd(self->directory, sizeof self->directory) != NULL, "getcwd");
     must(readlink("/proc/self/exe", self->executable, sizeof self->executable - 1) > 0, "readlink");
     must(!prctl(PR_GET_NAME, self->name), "PR_GET_NAME");
+    must(!prctl(PR_GET_PDEATHSIG, &self->death_signal) && !prctl(PR_GET_CHILD_SUBREAPER, &self->subreaper), "prctl");
+    self->dumpable = prctl(PR_GET_DUMPABLE);
+    self->merged = prctl(68, 0, 0, 0, 0); // PR_GET_MEMORY_MERGE, which the headers do not know yet.
 }
 
 static void handler(int signal)
@@ -67,6 +71,9 @@ int main(int argc, char **argv)
         // Nicer than before, which everybody may be.
         must(setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + 3) == 0, "setpriority");
         must(!setrlimit(RLIMIT_NOFILE, &(struct rlimit){900, 900}), "setrlimit");
+        must(!prctl(PR_SET_PDEATHSIG, SIGUSR1) && !prctl(PR_SET_CHILD_SUBREAPER, 1), "prctl");
+        must(!prctl(PR_SET_DUMPABLE, 0), "PR_SET_DUMPABLE");
+        prctl(67, 1, 0, 0, 0); // PR_SET_MEMORY_MERGE
     }
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 10};
     must(file >= 0 && !flock(file, LOCK_EX) && !fcntl(file, F_SETLK, &lock), "lock a file");

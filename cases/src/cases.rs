@@ -16,6 +16,7 @@ mod jumps;
 mod mapper;
 mod memcached;
 mod null;
+mod own_ways;
 mod pair;
 mod python;
 mod reader;
@@ -62,6 +63,7 @@ pub fn all() -> impl Iterator<Item = &'static Case> {
         vectors::CASES,
         signals::CASES,
         null::CASES,
+        own_ways::CASES,
         security::CASES,
         identity::CASES,
         stumble::CASES,

@@ -35,9 +35,9 @@ const TELLING: &[&str] = &[
 /// Cases of which the short profile also makes a run for an ordinary user, whose recovered process has another number.
 const RENUMBERED: &[&str] = &["identity", "numbers", "numbers_alone", "java_churn"];
 
-/// Cases that end, or fail, by themselves: hitting them from outside would prove nothing more.
+/// Cases that end, fail or give up protection by themselves: hitting them from outside would prove nothing more.
 const SELF_HARMING: &[&str] =
-    &["stumble", "crash_segv", "crash_abort", "crash_fpe", "crash_ill", "end_term", "end_exit"];
+    &["stumble", "crash_segv", "crash_abort", "crash_fpe", "crash_ill", "end_term", "end_exit", "segment", "jail"];
 
 /// Cases for the attacks beside SIGKILL, each busy, so that it commits between two blows.
 const OTHERWISE: &[(Attack, &[&str])] = &[

@@ -3,7 +3,7 @@
 use crate::noted::is_stream;
 use crate::one_shot;
 use crate::own_descriptors::Passing;
-use crate::sys::{nr, syscall};
+use crate::sys::{err, nr, syscall};
 use outlast_image::descriptor::descriptor_kind as kind;
 use outlast_image::layout::{ENGINE_FDS, HIDING_FDS};
 
@@ -50,6 +50,7 @@ pub const COPIES: u8 = 0x40;
 const PROC_SUPER_MAGIC: u64 = 0x9fa0;
 /// File systems that copy but for O_DIRECT: ext4, XFS, Btrfs, F2FS, tmpfs, SquashFS. Others may pin whatever they like.
 const COPYING: [u64; 6] = [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010, 0x0102_1994, 0x7371_7368];
+const F_GETFD: u64 = 1;
 const F_GETFL: u64 = 3;
 const O_DIRECT: u64 = 0o40000;
 
@@ -186,6 +187,16 @@ impl Descriptors {
             self.kinds[fd] = 0;
             self.noted[fd] = 0;
             self.sources[fd] = 0;
+        }
+    }
+
+    /// A call returned `r`, of which it is not known whether it is a descriptor: it is one, and new, if it is open and was not
+    /// before.
+    pub fn returned(&mut self, r: i64) {
+        let is_new = (0..HIGHEST as i64).contains(&r) && !self.is_open(r as i32) && !self.is_own(r as i32);
+        // SAFETY: F_GETFD has no effect.
+        if is_new && !err::is(unsafe { syscall!(nr::FCNTL, r, F_GETFD) }) {
+            self.opened(r);
         }
     }
 

@@ -269,7 +269,8 @@ fn serve(e: &mut Engine, t: &mut Thread, call: Call) -> Outcome {
         Class::Once => Return(calls::names::serve(e, t, &call)),
         Class::Signal => calls::signals::serve(e, t, &call),
         Class::Thread if taking_part::is_one(&call) => taking_part::serve(e, t, &call),
-        Class::Thread if calls::inherited::by_prctl(&call) => Return(calls::inherited::change(e, t, &call)),
+        Class::Thread if calls::inherited::by_thread(&call) => Return(calls::inherited::change(e, t, &call)),
+        Class::Thread if calls::gs::sets(&call) => calls::gs::set(e, t, &call),
         Class::Thread => calls::threads::serve(e, t, &call),
         Class::Spawn => calls::spawn::serve(e, t, &call),
         Class::Exec => Return(calls::exec::serve(e, t, &call)),
@@ -277,6 +278,12 @@ fn serve(e: &mut Engine, t: &mut Thread, call: Call) -> Outcome {
         Class::Exit => calls::exit::serve(e, t, &call),
         _ if matches!(call.nr, nr::SETITIMER | nr::ALARM) => Return(calls::timers::set(e, &call)),
         Class::Object if call.nr == calls::epoll::EPOLL_CTL => Return(calls::epoll::control(e, t, &call)),
+        // The watches are the descriptor's, which the anchor keeps.
+        Class::Object if matches!(call.nr, nr::INOTIFY_ADD_WATCH | nr::INOTIFY_RM_WATCH) => {
+            Return(visible(e, t, &call))
+        }
+        // Its memory and its requests in flight could not be brought back. Programs do without where it is forbidden.
+        Class::Object if call.nr == nr::IO_URING_SETUP => Return(err::ENOSYS),
         Class::Object => {
             degrade(Degradation::KernelObject);
             Return(visible(e, t, &call))
@@ -368,6 +375,7 @@ pub fn visible(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     if r == err::EINTR && t.interrupted != 0 {
         return r;
     }
+    e.fds.returned(r);
     t.regs.rax = r as u64;
     commit_at_gate(e);
     phase(at::COMPLETED);

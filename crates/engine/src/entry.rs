@@ -105,6 +105,7 @@ unsafe extern "C" fn start() -> ! {
     signals::block_all();
     in_hand::let_go(t);
     t.read_comm();
+    crate::calls::gs::hide_instructions(t.regs.rsp);
     read_kernel_state(e);
     match protect(e) {
         Ok(()) => control().state.store(state::PROTECTED, Release),
@@ -125,6 +126,7 @@ unsafe fn read_kernel_state(e: &mut Engine) {
     e.kernel.pgid = syscall!(nr::GETPGID, 0) as u32;
     e.kernel.sid = syscall!(nr::GETSID, 0) as u32;
     crate::calls::directory::read_mask(e);
+    crate::calls::threads::read_process_state(e);
     e.kernel_dirty = true;
 }
 

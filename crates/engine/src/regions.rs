@@ -16,6 +16,11 @@ pub struct Mapped<'a> {
     pub path: &'a [u8],
 }
 
+/// Can the map of the process be read? Not where there is no /proc.
+pub fn can_be_read() -> bool {
+    Passing::open(c"/proc/self/maps".as_ptr().cast(), 0).is_ok()
+}
+
 /// Reads the whole map of the process into the scratch buffer.
 pub fn read_maps() -> &'static [u8] {
     let buf = scratch::maps_text();

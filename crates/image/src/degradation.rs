@@ -50,7 +50,7 @@ degradations! {
     MappingLost = 13, "mapping-lost";
     /// The engine's addresses were taken, or are more than a limit (ulimit -v) leaves; the program runs unprotected.
     AddressTaken = 14, "address-taken";
-    /// A call that only the next stage of the engine understands was made (timers, message queues …); its effect is not rolled back.
+    /// A call on a kernel object that is not brought back was made (asynchronous I/O, mq_notify, keyrings, userfaultfd …).
     KernelObject = 15, "kernel-object";
     /// The program is a 32-bit binary; it runs unprotected.
     ForeignAbi = 16, "foreign-abi";
@@ -66,4 +66,8 @@ degradations! {
     FileKept = 21, "file-kept";
     /// Input that a recovered program had yet to take again was lost: for a child, a program that was executed, or as protection was suspended.
     InputLost = 22, "input-lost";
+    /// The program has given the GS register a base of its own, which the engine needs; it runs on without protection.
+    GsUsed = 23, "gs-used";
+    /// The program went where it cannot reach /proc (chroot, another mount namespace); it runs on without protection.
+    ProcHidden = 24, "proc-hidden";
 }

@@ -47,6 +47,12 @@ pub struct KernelState {
     pub one_shot: u32,
     /// 1 from the first lock or lease on that ends with a close: flock, F_OFD_SETLK, F_SETLEASE.
     pub locks: u32,
+    /// What prctl sets and no clone inherits: PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER.
+    pub death_signal: u32,
+    pub subreaper: u32,
+    /// 1: PR_SET_DUMPABLE has been set to 0. What is less than the anchor has may come from the store.
+    pub undumpable: u32,
+    pub unused: u32,
     /// By the numbers that the program knows.
     pub timers: [PosixTimer; TIMERS],
 }

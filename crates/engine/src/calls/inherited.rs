@@ -8,6 +8,7 @@ use crate::commit::{commit, commit_at_gate};
 use crate::dispatch::{native, Call};
 use crate::native;
 use crate::own_descriptors;
+use crate::regions;
 use crate::scheduling;
 use crate::state::Engine;
 use crate::sys::nr;
@@ -20,6 +21,8 @@ use outlast_image::degradation::Degradation;
 
 const SETRLIMIT: u64 = 160;
 const RLIMIT_NOFILE: u64 = 7;
+const PERSONALITY: u64 = 135;
+const SET_MEMPOLICY: u64 = 238;
 const SETPRIORITY: u64 = 141;
 const SCHED_SETPARAM: u64 = 142;
 const SCHED_SETSCHEDULER: u64 = 144;
@@ -29,12 +32,17 @@ const SCHED_SETATTR: u64 = 314;
 
 /// Options of prctl that a clone inherits and that are about security or limits: PR_SET_KEEPCAPS, PR_SET_SECCOMP,
 /// PR_CAPBSET_DROP, PR_SET_SECUREBITS, PR_SET_TIMERSLACK, PR_SET_NO_NEW_PRIVS, PR_SET_THP_DISABLE, PR_CAP_AMBIENT,
-/// PR_SET_SPECULATION_CTRL, PR_SET_MDWE.
-const PRCTL: [u64; 10] = [8, 22, 24, 28, 29, 38, 41, 47, 53, 65];
+/// PR_MCE_KILL, PR_SET_SPECULATION_CTRL, PR_SET_IO_FLUSHER, PR_SET_MDWE, PR_SET_MEMORY_MERGE.
+const PRCTL: [u64; 13] = [8, 22, 24, 28, 29, 33, 38, 41, 47, 53, 57, 65, 67];
 
-/// Is this a prctl whose effect a clone inherits?
-pub fn by_prctl(call: &Call) -> bool {
-    call.nr == nr::PRCTL && PRCTL.contains(&call.args[0])
+/// Is this a change of a thread's state that a clone inherits?
+pub fn by_thread(call: &Call) -> bool {
+    match call.nr {
+        nr::PRCTL => PRCTL.contains(&call.args[0]),
+        PERSONALITY => call.args[0] != u32::MAX as u64,
+        SET_MEMPOLICY => true,
+        _ => false,
+    }
 }
 
 /// Is this an idempotent call whose effect a clone inherits?
@@ -60,7 +68,7 @@ fn descriptor_limit(e: &Engine, call: &Call) -> Option<[u64; 2]> {
 /// Is it a call of any of these kinds?
 pub fn is_one(call: &Call) -> bool {
     let security = outlast_calls::row(call.nr).is_some_and(|row| row.class == Class::Security);
-    security || by_prctl(call) || by_redo(call)
+    security || by_thread(call) || by_redo(call)
 }
 
 /// Does the call change a single thread of several, and not what the anchor has?
@@ -94,6 +102,11 @@ pub fn change(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         return r;
     }
     let (r, renewal) = anchor::renew_around(seq, || native(call));
+    e.fds.returned(r);
+    if r == 0 && !regions::can_be_read() {
+        native::suspend(Degradation::ProcHidden);
+        return r;
+    }
     t.regs.rax = r as u64;
     commit_at_gate(e);
     if let Some(renewal) = renewal {

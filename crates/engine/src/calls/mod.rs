@@ -8,6 +8,7 @@ pub mod epoll;
 pub mod exec;
 pub mod exit;
 pub mod groups;
+pub mod gs;
 pub mod inherited;
 pub mod inheriting;
 pub mod input;

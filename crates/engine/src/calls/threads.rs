@@ -2,15 +2,62 @@
 
 use crate::dispatch::{native, Call, Outcome};
 use crate::state::Engine;
-use crate::sys::{err, nr};
+use crate::sys::{err, nr, syscall};
 use crate::thread::Thread;
 use crate::tracker::Track;
 use crate::user;
 
-const ARCH_SET_GS: u64 = 0x1001;
 const ARCH_GET_GS: u64 = 0x1004;
+const PR_SET_PDEATHSIG: u64 = 1;
+const PR_SET_DUMPABLE: u64 = 4;
 const PR_SET_NAME: u64 = 15;
+const PR_SET_CHILD_SUBREAPER: u64 = 36;
+const PR_GET_PDEATHSIG: u64 = 2;
+const PR_GET_CHILD_SUBREAPER: u64 = 37;
 const PR_SET_SYSCALL_USER_DISPATCH: u64 = 59;
+
+/// prctl has given `option` a new `value`: what no clone inherits is kept.
+fn process_state(e: &mut Engine, option: u64, value: u32) {
+    let kept = match option {
+        PR_SET_PDEATHSIG => &mut e.kernel.death_signal,
+        PR_SET_CHILD_SUBREAPER => &mut e.kernel.subreaper,
+        PR_SET_DUMPABLE => &mut e.kernel.undumpable,
+        _ => return,
+    };
+    *kept = if option == PR_SET_DUMPABLE { (value == 0) as u32 } else { value };
+    e.kernel_dirty = true;
+}
+
+/// Reads what an execve leaves as it was.
+pub fn read_process_state(e: &mut Engine) {
+    let mut value = 0u32;
+    // SAFETY: the kernel writes four bytes.
+    unsafe {
+        if syscall!(nr::PRCTL, PR_GET_PDEATHSIG, &raw mut value) == 0 {
+            e.kernel.death_signal = value;
+        }
+        if syscall!(nr::PRCTL, PR_GET_CHILD_SUBREAPER, &raw mut value) == 0 {
+            e.kernel.subreaper = value;
+        }
+    }
+}
+
+/// Sets in a process that was made anew what [`process_state`] keeps.
+pub fn restore_process_state(e: &Engine) {
+    let (k, prctl) = (&e.kernel, |option: u64, value: u32| {
+        // SAFETY: changes no memory.
+        unsafe { syscall!(nr::PRCTL, option, value, 0, 0, 0) };
+    });
+    if k.death_signal != 0 {
+        prctl(PR_SET_PDEATHSIG, k.death_signal);
+    }
+    if k.subreaper != 0 {
+        prctl(PR_SET_CHILD_SUBREAPER, 1);
+    }
+    if k.undumpable != 0 {
+        prctl(PR_SET_DUMPABLE, 0);
+    }
+}
 
 pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> Outcome {
     let a = call.args;
@@ -36,11 +83,7 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> Outcome {
             }
             r
         }
-        // GS is the engine's; the program's own base is kept beside it.
-        nr::ARCH_PRCTL if a[0] == ARCH_SET_GS => {
-            t.gs_base = a[1];
-            0
-        }
+        // See `super::gs`.
         nr::ARCH_PRCTL if a[0] == ARCH_GET_GS => {
             if user::write(a[1], &t.gs_base) {
                 0
@@ -52,6 +95,13 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> Outcome {
         nr::PRCTL if a[0] == PR_SET_NAME => {
             let r = native(call);
             t.read_comm();
+            r
+        }
+        nr::PRCTL => {
+            let r = native(call);
+            if r == 0 {
+                process_state(e, a[0], a[1] as u32);
+            }
             r
         }
         _ => native(call),

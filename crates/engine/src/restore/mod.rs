@@ -12,6 +12,7 @@ mod rewind;
 mod threads;
 
 use crate::access::Access;
+use crate::calls::threads::restore_process_state;
 use crate::calls::timers::SIGALRM;
 use crate::calls::{directory, groups, window};
 use crate::control::{self, control, degrade, event, fail, phase};
@@ -167,6 +168,9 @@ unsafe fn run(rung: Rung) -> ! {
         others.begin(e, t, rest, rung == Rung::Cold);
     }
     crate::calls::posix_timers::restore(e, t, rung == Rung::InPlace);
+    if rung != Rung::InPlace {
+        restore_process_state(e);
+    }
     report(e, rung, begun);
     held::begin(t);
     if others.exist() {

@@ -106,7 +106,10 @@ fn again(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
             return if r == err::EBADF { 0 } else { r };
         }
         nr::DUP2 | nr::DUP3 => e.fds.opened(r),
+        // Removed by the predecessor.
+        nr::INOTIFY_RM_WATCH if r == err::EINVAL => return 0,
         calls::epoll::EPOLL_CTL => return calls::epoll::repeated(e, call, r),
+        nr if matches!(class_of(nr), Some(Class::Object | Class::Unknown) | None) => e.fds.returned(r),
         _ => {}
     }
     r
