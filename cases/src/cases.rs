@@ -12,6 +12,7 @@ mod gzip;
 mod heap;
 mod identity;
 mod interpreters;
+mod ipc;
 mod jumps;
 mod mapper;
 mod memcached;
@@ -62,6 +63,7 @@ pub fn all() -> impl Iterator<Item = &'static Case> {
         recursion::CASES,
         vectors::CASES,
         signals::CASES,
+        ipc::CASES,
         null::CASES,
         own_ways::CASES,
         security::CASES,

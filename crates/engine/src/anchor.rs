@@ -1,6 +1,7 @@
 //! The anchor: a sibling that shares the program's descriptor table and nothing else, and keeps it through SIGKILL.
 //! A process cloned from it also inherits the executable, the break, the auxiliary vector and the directory.
 
+use crate::calls::segments;
 use crate::control::{control, fail};
 use crate::entry::store_region;
 use crate::own_descriptors::Passing;
@@ -17,7 +18,9 @@ use outlast_store::Store;
 const CLONE_FS: u64 = 0x200;
 const CLONE_FILES: u64 = 0x400;
 const CLONE_PARENT: u64 = 0x8000;
-const KIN: u64 = CLONE_FS | CLONE_FILES | CLONE_PARENT;
+/// What semaphores of System V undo at the end of a process, they undo when the last of these has ended.
+const CLONE_SYSVSEM: u64 = 0x40000;
+const KIN: u64 = CLONE_FS | CLONE_FILES | CLONE_PARENT | CLONE_SYSVSEM;
 const PR_SET_NAME: u64 = 15;
 
 /// Clones the anchor from the program.
@@ -154,6 +157,7 @@ fn serve() -> ! {
             // Inherited from the thread that made the anchor. It must not be in the way of the program's threads.
             syscall!(nr::RSEQ, t.rseq[0], t.rseq[1], 1, t.rseq[2]);
         }
+        segments::let_go();
         syscall!(nr::SETPGID, 0, 0);
         syscall!(nr::PRCTL, PR_SET_NAME, c"outlast-anchor".as_ptr());
         let (me, born) = (syscall!(nr::GETPID) as i32, now_ns());

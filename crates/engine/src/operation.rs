@@ -1,6 +1,7 @@
 //! Operations done exactly once: committed first, then made on the ring, or by a noted call where there is no ring, with
 //! the commit's number, and found again by whoever is restored.
 
+use crate::calls::queues;
 use crate::control::phase;
 use crate::mutant::without;
 use crate::noted;
@@ -33,7 +34,8 @@ pub fn settles(pending: &PendingCall) -> bool {
     match pending.kind {
         pending_kind::NONE => true,
         pending_kind::RING | pending_kind::NOTED => {
-            outlast_calls::row(pending.nr as u64).is_some_and(|row| row.class != Class::Input)
+            let nr = pending.nr as u64;
+            outlast_calls::row(nr).is_some_and(|row| row.class != Class::Input) && !queues::takes(nr)
         }
         _ => false,
     }

@@ -62,14 +62,14 @@ pub fn for_each<'a>(text: &'a [u8], heap: (u64, u64), f: impl FnMut(Mapped<'a>))
     // SAFETY: only looks which tracker there is.
     if unsafe { engine() }.tracker.guards_kernel_writes() {
         let mut real = RealMap::new(f);
-        for_each_line(text, heap, |shown| real.line(shown));
+        for_each_mapping(text, heap, |shown| real.line(shown));
         return real.end();
     }
-    for_each_line(text, heap, f);
+    for_each_mapping(text, heap, f);
 }
 
 /// Calls `f` for every line that is not the engine's, as the kernel has it.
-fn for_each_line<'a>(text: &'a [u8], heap: (u64, u64), mut f: impl FnMut(Mapped<'a>)) {
+pub fn for_each_mapping<'a>(text: &'a [u8], heap: (u64, u64), mut f: impl FnMut(Mapped<'a>)) {
     for line in text.split(|&b| b == b'\n').filter(|l| l.len() > 30) {
         let mut at = 0;
         let start = hex(line, &mut at);
@@ -113,6 +113,8 @@ fn for_each_line<'a>(text: &'a [u8], heap: (u64, u64), mut f: impl FnMut(Mapped<
         } else if path.starts_with(b"/memfd:outlast-store") || is_store(path) {
             // A lazily restored region: anonymous memory as far as the program is concerned.
             backing::ANONYMOUS
+        } else if shared && flags & region_flag::DELETED != 0 && is_segment(path) {
+            backing::SEGMENT
         } else if inode != 0 && path.starts_with(b"/") {
             match (shared, path.starts_with(b"/dev/zero")) {
                 (true, true) => backing::SHARED_ANONYMOUS,
@@ -130,6 +132,11 @@ fn for_each_line<'a>(text: &'a [u8], heap: (u64, u64), mut f: impl FnMut(Mapped<
         let region = Region { start, end, prot, backing: kind, flags, path_len: path.len() as u32, offset, inode, dev };
         f(Mapped { region, path });
     }
+}
+
+/// The kernel names segments by their keys.
+fn is_segment(path: &[u8]) -> bool {
+    path.strip_prefix(b"/SYSV").is_some_and(|key| key.len() == 8 && key.iter().all(u8::is_ascii_hexdigit))
 }
 
 fn is_store(path: &[u8]) -> bool {

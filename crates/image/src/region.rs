@@ -18,6 +18,8 @@ pub mod backing {
     pub const HEAP: u32 = 5;
     /// vDSO, vvar and other mappings the kernel makes itself.
     pub const KERNEL: u32 = 6;
+    /// A segment of System V shared memory; `inode` is its id.
+    pub const SEGMENT: u32 = 7;
 }
 
 /// Flags of a region.

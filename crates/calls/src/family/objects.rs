@@ -6,16 +6,19 @@ use crate::Len::{Bytes, BytesPlus, Fixed, Items, Special};
 use crate::RingOp::EpollCtl;
 
 const SEGMENT: &str =
-    "System V shared memory: the segment stays, what others do in it is not rolled back; regions follow";
+    "System V shared memory: attached again; its content is memory like other, unless somebody else has it attached";
 const SEMAPHORE: &str =
-    "System V semaphores: the set stays, operations on it are not undone; undo lists (SEM_UNDO) die with the process";
-const MESSAGES: &str = "System V messages: the queue stays, messages sent or taken are not undone";
+    "System V semaphores: the set stays, and tells whether it was changed; undo lists (SEM_UNDO) are \
+    shared with the anchor";
+const MESSAGES: &str =
+    "System V messages: the queue stays, and tells what was sent; what is taken lands in the session";
 const KEPT: &str = "belongs to the process; the engine keeps it, and has the next process make it anew";
 const AIO: &str = "the context dies with the address space; requests in flight write memory behind the page tables";
 const RING: &str =
-    "the ring's memory and its requests in flight are not restored; they write memory behind the page tables";
-const QUEUE: &str = "the queue is kept by its descriptor; messages sent or taken are not undone";
-const WATCH: &str = "kept by the anchor's descriptor; can be replayed from the list of watches";
+    "the ring's memory and its requests in flight could not be restored, and write memory behind the page \
+    tables: refused with ENOSYS, as where io_uring is forbidden";
+const QUEUE: &str = "the queue is kept by its descriptor, and tells what was sent; what is taken lands in the session";
+const WATCH: &str = "kept by the anchor's descriptor";
 const KEYS: &str = "keys and keyrings of the process or session are not restored";
 const RULESET: &str = "kept by the anchor's descriptor; rules already added are not taken back";
 

@@ -279,7 +279,8 @@ fn is_shared(e: &Engine, start: u64, end: u64) -> bool {
     if e.tracker.may_be_shared(start, end) {
         regions::for_each(regions::read_maps(), (e.kernel.start_brk, e.kernel.brk), |m| {
             let r = m.region;
-            if r.backing == backing::SHARED_ANONYMOUS && r.start <= reached && r.end > reached {
+            let is_shared = matches!(r.backing, backing::SHARED_ANONYMOUS | backing::SEGMENT);
+            if is_shared && r.start <= reached && r.end > reached {
                 reached = r.end;
             }
         });

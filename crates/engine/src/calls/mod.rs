@@ -23,6 +23,8 @@ pub mod output;
 pub mod own_folder;
 pub mod own_maps;
 pub mod posix_timers;
+pub mod queues;
+pub mod segments;
 pub mod shared_child;
 pub mod signals;
 pub mod spawn;

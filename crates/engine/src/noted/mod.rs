@@ -17,6 +17,8 @@
 //! | write | eventfd | /proc shows the count |
 //! | write, writev, send, sendto, sendmsg, sendmmsg, sendfile | sockets | sendmmsg stores `msg_len` |
 //! | accept, accept4, open with O_CREAT or O_TRUNC | | the descriptor |
+//! | msgrcv, mq_receive | | the message itself, over a mark that none leaves |
+//! | msgsnd, mq_send, semop | | the queue or set before and after |
 //! | mkdir, mknod, symlink, link, unlink, rmdir, rename, removexattr, bind, connect | | the state before and after |
 //!
 //! What keeps the window of one call: a kill inside the call itself loses or repeats it, or, for an input, what it took.
@@ -39,6 +41,7 @@ mod descriptor;
 pub mod names;
 mod note;
 mod pipe;
+pub mod queue;
 pub mod records;
 mod socket;
 mod terminal;
@@ -102,6 +105,7 @@ pub fn predecessor_result(e: &mut Engine, id: u64) -> Option<i64> {
         (None, how::RECORDS) => records::taken(),
         (None, how::COUNTER) => counter::added(),
         (None, how::DESCRIPTOR) => descriptor::made(),
+        (None, how::QUEUE) => queue::taken(),
         _ => None,
     };
     found.map(|r| note().close(r))

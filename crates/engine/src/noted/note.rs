@@ -34,6 +34,8 @@ pub mod how {
     pub const COUNTED: u64 = 10;
     /// `words` holds what was to be seen before; a second look tells.
     pub const WITNESS: u64 = 11;
+    /// The kernel writes a message over a mark that none leaves.
+    pub const QUEUE: u64 = 12;
 }
 
 /// Stands in [`Note::returned`] while the call has not returned.

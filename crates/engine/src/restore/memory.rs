@@ -5,6 +5,7 @@
 
 use super::image;
 use super::mapped_file::{map_file, Last};
+use crate::calls::segments::{self, Bringing};
 use crate::control::{self, degrade, fail};
 use crate::regions::{self, Mapped, Regions};
 use crate::rewrite::CodeMemory;
@@ -29,6 +30,14 @@ const MAP_NORESERVE: u64 = 0x4000;
 /// Regions of at least this many bytes are mapped lazily.
 const LAZY_FROM: u64 = 1 << 20;
 
+/// What the regions mapped so far leave for the next.
+struct Came<'a> {
+    last: Last<'a>,
+    bringing: Bringing,
+    /// All regions.
+    object: &'a [u8],
+}
+
 /// Replaces the present address space by the committed one.
 pub fn restore(e: &mut Engine) {
     let mut stack = (0, 0);
@@ -46,13 +55,15 @@ pub fn restore(e: &mut Engine) {
     image::move_kernel_mappings(object);
     image::set_bounds(e);
     e.lazy_count = 0;
-    let mut last = Last::default();
+    segments::reset();
+    let mut came = Came { last: Last::default(), bringing: Bringing::default(), object };
     for m in Regions::new(object) {
         if !plausible(&m.region) {
             control::unreadable(unreadable::DAMAGED);
         }
-        map(e, &m, stack, &mut last);
+        map(e, &m, stack, &mut came);
     }
+    came.bringing.end();
 }
 
 /// The store is untrusted: a region must lie in user space and outside the engine.
@@ -83,13 +94,17 @@ pub fn join_regions(e: &mut Engine) -> &'static [u8] {
     &out[..n]
 }
 
-fn map<'a>(e: &mut Engine, m: &Mapped<'a>, stack: (u64, u64), last: &mut Last<'a>) {
-    let r = m.region;
+fn map<'a>(e: &mut Engine, m: &Mapped<'a>, stack: (u64, u64), came: &mut Came<'a>) {
+    let (r, Came { last, bringing, object }) = (m.region, came);
     match r.backing {
         backing::KERNEL => return,
         backing::STACK if stack.1 == r.end => reuse_stack(r.start, stack),
         backing::STACK => place(r, MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN, -1, 0),
         backing::SHARED_ANONYMOUS => place(r, MAP_SHARED | MAP_ANONYMOUS, -1, 0),
+        backing::SEGMENT => {
+            let id = bringing.bring(&r, object);
+            return fill_segment(e, &r, id);
+        }
         backing::SHARED_FILE => {
             if !map_file(m, MAP_SHARED, r.prot as u64, last) {
                 degrade(Degradation::MappingLost);
@@ -171,6 +186,30 @@ fn map_lazily(e: &mut Engine, r: &Region) -> bool {
     e.lazy[e.lazy_count] = (r.start, r.end);
     e.lazy_count += 1;
     true
+}
+
+/// A segment is attached again. Its content is the program's to take back if nobody else has it.
+fn fill_segment(e: &mut Engine, r: &Region, id: Option<u64>) {
+    match id {
+        None => {
+            degrade(Degradation::MappingLost);
+            place(*r, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+            copy_content(e, r);
+        }
+        Some(id) if !segments::is_alone(id) => degrade(Degradation::SharedMapping),
+        // What was attached to be read only holds what others have written.
+        Some(id) if r.prot & 2 == 0 && id == r.inode => {}
+        Some(_) => {
+            let mut reached = r.start;
+            e.store().runs(r.start, r.end, &mut |addr, _, len| {
+                segments::empty(reached, addr);
+                reached = addr + len;
+            });
+            segments::empty(reached, r.end);
+            copy_content(e, r);
+        }
+    }
+    set_prot(r, r.prot as u64);
 }
 
 fn copy_content(e: &mut Engine, r: &Region) {

@@ -68,6 +68,7 @@ fn operate(e: &mut Engine, t: &mut Thread, call: &Call, kind: u32, operation: &m
     match class_of(call.nr) {
         Some(Class::Input) => calls::input::finish(e, t, call, operation),
         Some(Class::Output) => calls::output::finish(e, t, call, operation),
+        _ if calls::queues::moves(call.nr) => calls::queues::finish(e, t, call, operation),
         _ if kind == pending_kind::NOTED || !e.ring.available() => noted::names::finish(e, t, call, operation),
         _ => calls::names::finish(e, t, call, operation),
     }
@@ -106,6 +107,8 @@ fn again(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
             return if r == err::EBADF { 0 } else { r };
         }
         nr::DUP2 | nr::DUP3 => e.fds.opened(r),
+        nr if calls::queues::is_one(nr) => return calls::queues::repeated(e, call, r),
+        nr if calls::segments::is_one(nr) => return calls::segments::repeated(e, call, r),
         // Removed by the predecessor.
         nr::INOTIFY_RM_WATCH if r == err::EINVAL => return 0,
         calls::epoll::EPOLL_CTL => return calls::epoll::repeated(e, call, r),

@@ -3,6 +3,7 @@
 //! asked of the tables of a program that has just failed.
 
 use super::memory::join_regions;
+use crate::calls::segments;
 use crate::regions::{self, Mapped, Regions};
 use crate::state::Engine;
 use crate::sys::{err, nr, syscall};
@@ -78,6 +79,7 @@ fn take_back(store: &Store<'_, MappedRegion>, region: &Region, start: u64, end: 
     match region.backing {
         // Others see them; what was written there stays written, as in every other recovery.
         backing::SHARED_FILE | backing::KERNEL => return true,
+        backing::SEGMENT if !segments::is_alone(region.inode) => return true,
         _ if region.prot & WRITABLE == 0 => return false,
         _ => {}
     }
@@ -93,7 +95,7 @@ fn take_back(store: &Store<'_, MappedRegion>, region: &Region, start: u64, end: 
 
 /// Pages that no commit holds are as they were mapped.
 fn clear(region: &Region, start: u64, end: u64) -> bool {
-    if region.backing != backing::SHARED_ANONYMOUS {
+    if !matches!(region.backing, backing::SHARED_ANONYMOUS | backing::SEGMENT) {
         return empty(start, end);
     }
     // SAFETY: the pages are mapped writable, and read as zero at first.

@@ -43,7 +43,7 @@ impl Area {
         let flags = match r.backing {
             backing::KERNEL | backing::SHARED_FILE => area_flag::FOREIGN,
             backing::PRIVATE_FILE => area_flag::FILE,
-            backing::SHARED_ANONYMOUS => area_flag::SHARED,
+            backing::SHARED_ANONYMOUS | backing::SEGMENT => area_flag::SHARED,
             backing::STACK => area_flag::GROWSDOWN | area_flag::STACK,
             _ => 0,
         };
