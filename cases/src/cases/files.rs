@@ -14,6 +14,7 @@ pub const CASES: &[Case] = &[
     )
     .ring_only(),
     Case::new("lent", |_| Ok(Program::new(&[&program("lent"), "400"])), |_| Drive::Pipes(Input::none())).ring_only(),
+    Case::new("async_io", |_| Ok(Program::new(&[&program("async_io"), "300"])), |_| Drive::Pipes(Input::none())),
     Case::new("files", |_| Ok(Program::new(&[&program("files"), "600"])), |_| Drive::Pipes(Input::none())),
     Case::new("undo", |_| Ok(Program::new(&[&program("undo"), "4000"])), |_| Drive::Pipes(Input::none())),
     Case::new(

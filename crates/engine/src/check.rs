@@ -40,7 +40,7 @@ pub fn nothing_was_missed(e: &mut Engine) -> bool {
 fn unsaved_or_unarmed(e: &mut Engine) -> Option<(u32, u64)> {
     let mut found = None;
     regions::for_each(regions::read_maps(), (0, 0), |m| {
-        let foreign = matches!(m.region.backing, backing::KERNEL | backing::SHARED_FILE);
+        let foreign = matches!(m.region.backing, backing::KERNEL | backing::SHARED_FILE | backing::CONTEXT);
         if found.is_none() && !foreign && m.region.prot & 2 != 0 {
             found = in_region(e, &m.region);
         }

@@ -1,5 +1,6 @@
 //! A commit: what changed since the last one goes into the store's ring, then one word publishes it.
 
+use crate::calls::contexts;
 use crate::control::{control, phase};
 use crate::mutant::without;
 use crate::native;
@@ -102,6 +103,9 @@ pub fn commit_stopped(e: &mut Engine, t: &mut Thread, pending: PendingCall) -> u
         e.queue.dirty = false;
     }
     crate::inputs::save(e);
+    if contexts::exist(e) {
+        contexts::save(e);
+    }
     crate::taking_part::save(e);
     let Some(store) = &mut e.store else { return 0 };
     if e.kernel.one_shot != one_shot::NONE {

@@ -115,6 +115,8 @@ pub fn for_each_mapping<'a>(text: &'a [u8], heap: (u64, u64), mut f: impl FnMut(
             backing::ANONYMOUS
         } else if shared && flags & region_flag::DELETED != 0 && is_segment(path) {
             backing::SEGMENT
+        } else if shared && flags & region_flag::DELETED != 0 && path == b"/[aio]" {
+            backing::CONTEXT
         } else if inode != 0 && path.starts_with(b"/") {
             match (shared, path.starts_with(b"/dev/zero")) {
                 (true, true) => backing::SHARED_ANONYMOUS,

@@ -42,6 +42,8 @@ pub mod object {
     pub const TAKING_PART: u16 = 13;
     /// An interest with EPOLLONESHOT; key: its place in the table.
     pub const ONE_SHOT: u16 = 14;
+    /// A context of asynchronous input and output; key: its place in the table.
+    pub const CONTEXT: u16 = 15;
 }
 
 /// Kinds of journal entry.
@@ -113,6 +115,8 @@ pub struct Engine {
     pub kernel_dirty: bool,
     /// The working directory is not the one in the store.
     pub directory_dirty: bool,
+    /// Contexts of asynchronous input and output are not those in the store.
+    pub contexts_dirty: bool,
     /// Regions may have changed since the last commit.
     pub maps_dirty: bool,
     pub drops: [(u64, u64); DROPS],
@@ -183,6 +187,7 @@ pub static mut ENGINE: Engine = Engine {
     performed: (0, 0),
     kernel_dirty: false,
     directory_dirty: true,
+    contexts_dirty: false,
     maps_dirty: false,
     drops: [(0, 0); DROPS],
     drop_count: 0,

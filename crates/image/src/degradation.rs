@@ -50,7 +50,7 @@ degradations! {
     MappingLost = 13, "mapping-lost";
     /// The engine's addresses were taken, or are more than a limit (ulimit -v) leaves; the program runs unprotected.
     AddressTaken = 14, "address-taken";
-    /// A call on a kernel object that is not brought back was made (asynchronous I/O, mq_notify, keyrings, userfaultfd …).
+    /// A call on a kernel object that is not brought back was made (mq_notify, keyrings, userfaultfd …).
     KernelObject = 15, "kernel-object";
     /// The program is a 32-bit binary; it runs unprotected.
     ForeignAbi = 16, "foreign-abi";

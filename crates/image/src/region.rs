@@ -20,6 +20,8 @@ pub mod backing {
     pub const KERNEL: u32 = 6;
     /// A segment of System V shared memory; `inode` is its id.
     pub const SEGMENT: u32 = 7;
+    /// The ring of a context of asynchronous input and output (io_setup).
+    pub const CONTEXT: u32 = 8;
 }
 
 /// Flags of a region.

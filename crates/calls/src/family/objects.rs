@@ -13,7 +13,8 @@ const SEMAPHORE: &str =
 const MESSAGES: &str =
     "System V messages: the queue stays, and tells what was sent; what is taken lands in the session";
 const KEPT: &str = "belongs to the process; the engine keeps it, and has the next process make it anew";
-const AIO: &str = "the context dies with the address space; requests in flight write memory behind the page tables";
+const AIO: &str =
+    "the context dies with the address space and is made again at its place, with the completions not taken";
 const RING: &str =
     "the ring's memory and its requests in flight could not be restored, and write memory behind the page \
     tables: refused with ENOSYS, as where io_uring is forbidden";
@@ -39,7 +40,7 @@ rows! {
     207 io_destroy Object .note(AIO);
     208 io_getevents Object .waits(Eintr) .out(3, Items(Whole(2), 32)) .note(AIO);
     209 io_submit Object .out(2, Special)
-        .note("the context dies with the address space; the kernel writes aio_key (bytes 8..12) of each struct iocb in \
+        .note("waited for until all is done; the kernel writes aio_key (bytes 8..12) of each struct iocb in \
             the array, and the buffers later, behind the page tables");
     210 io_cancel Object .out(2, Fixed(32)) .note(AIO);
     333 io_pgetevents Object .waits(Eintr) .out(3, Items(Whole(2), 32)) .note(AIO);

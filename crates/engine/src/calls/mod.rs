@@ -1,6 +1,7 @@
 //! What the gate does with each class of system call.
 
 pub mod birth;
+pub mod contexts;
 pub mod descriptors;
 pub mod devices;
 pub mod directory;

@@ -97,7 +97,7 @@ pub fn join_regions(e: &mut Engine) -> &'static [u8] {
 fn map<'a>(e: &mut Engine, m: &Mapped<'a>, stack: (u64, u64), came: &mut Came<'a>) {
     let (r, Came { last, bringing, object }) = (m.region, came);
     match r.backing {
-        backing::KERNEL => return,
+        backing::KERNEL | backing::CONTEXT => return,
         backing::STACK if stack.1 == r.end => reuse_stack(r.start, stack),
         backing::STACK => place(r, MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN, -1, 0),
         backing::SHARED_ANONYMOUS => place(r, MAP_SHARED | MAP_ANONYMOUS, -1, 0),
@@ -256,7 +256,9 @@ pub fn arm(e: &mut Engine) {
     let object = join_regions(e);
     let tracker = &mut e.tracker;
     for m in Regions::new(object) {
-        if m.region.prot & 2 != 0 && !matches!(m.region.backing, backing::KERNEL | backing::SHARED_FILE) {
+        if m.region.prot & 2 != 0
+            && !matches!(m.region.backing, backing::KERNEL | backing::SHARED_FILE | backing::CONTEXT)
+        {
             tracker.arm(m.region.start, m.region.end);
         }
     }

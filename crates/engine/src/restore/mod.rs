@@ -12,6 +12,7 @@ mod rewind;
 mod threads;
 
 use crate::access::Access;
+use crate::calls::contexts;
 use crate::calls::threads::restore_process_state;
 use crate::calls::timers::SIGALRM;
 use crate::calls::{directory, groups, window};
@@ -117,9 +118,14 @@ unsafe fn run(rung: Rung) -> ! {
     one_shot::load(e);
     // The call that the commit stands before is made soon.
     e.is_settled = false;
+    if rung != Rung::InPlace {
+        contexts::forget();
+    }
+    contexts::leave();
     if !rewound {
         memory::restore(e);
     }
+    contexts::restore(e);
     c.t_mapped.store(now_ns(), Release);
     e.hot.clear();
     if rung != Rung::InPlace {

@@ -83,6 +83,9 @@ fn again(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     if calls::inherited::is_one(call) {
         return calls::inherited::change(e, t, call);
     }
+    if calls::contexts::submits(call) {
+        return calls::contexts::make(e, t, call);
+    }
     if calls::groups::sets(call) {
         return calls::groups::make(e, call);
     }

@@ -78,7 +78,7 @@ fn is_same(now: &Mapped<'_>, then: &Mapped<'_>) -> bool {
 fn take_back(store: &Store<'_, MappedRegion>, region: &Region, start: u64, end: u64) -> bool {
     match region.backing {
         // Others see them; what was written there stays written, as in every other recovery.
-        backing::SHARED_FILE | backing::KERNEL => return true,
+        backing::SHARED_FILE | backing::KERNEL | backing::CONTEXT => return true,
         backing::SEGMENT if !segments::is_alone(region.inode) => return true,
         _ if region.prot & WRITABLE == 0 => return false,
         _ => {}

@@ -41,7 +41,7 @@ pub struct Area {
 impl Area {
     pub fn of(r: &Region) -> Area {
         let flags = match r.backing {
-            backing::KERNEL | backing::SHARED_FILE => area_flag::FOREIGN,
+            backing::KERNEL | backing::SHARED_FILE | backing::CONTEXT => area_flag::FOREIGN,
             backing::PRIVATE_FILE => area_flag::FILE,
             backing::SHARED_ANONYMOUS | backing::SEGMENT => area_flag::SHARED,
             backing::STACK => area_flag::GROWSDOWN | area_flag::STACK,
