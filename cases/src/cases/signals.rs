@@ -9,6 +9,10 @@ pub const CASES: &[Case] = &[
     Case::new("realtime", |_| Ok(Program::new(&[&program("realtime"), "200"])), |_| Drive::Pipes(Input::none())),
     Case::new("unwaiting", |_| Ok(Program::new(&[&program("unwaiting"), "60"])), |_| Drive::Pipes(Input::none())),
     Case::new("alarms", |_| Ok(Program::new(&[&program("alarms"), "60"])), |_| Drive::Pipes(Input::none())),
+    Case::new("storm", |_| Ok(Program::new(&[&program("storm"), "150"])), |_| Drive::Pipes(Input::none()))
+        .with_threads(),
+    Case::new("clocks", |_| Ok(Program::new(&[&program("clocks"), "60"])), |_| Drive::Pipes(Input::none()))
+        .with_threads(),
     Case::new("masks", |_| Ok(Program::new(&[&program("masks"), "20"])), |_| Drive::Pipes(Input::none())),
     Case::new("blocked", |_| Ok(Program::new(&[&program("blocked"), "10"])), |_| Drive::Pipes(Input::none()))
         .pace(SPREAD),

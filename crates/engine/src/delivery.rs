@@ -2,10 +2,13 @@
 
 use crate::calls::{posix_timers, timers};
 use crate::control::{control, phase};
+use crate::dispatch::{wait_for, Call};
 use crate::frame::{self, Signal, Vector, SA_NODEFER, SA_RESETHAND};
 use crate::in_hand;
 use crate::interrupted;
-use crate::signals::{apply, bit, set_kernel_mask, signal_code, FATAL, SIGKILL, SIGSEGV, SIGSTOP};
+use crate::signals::{
+    apply, bit, block_all, kernel_mask_now, set_kernel_mask, signal_code, FATAL, SIGKILL, SIGSEGV, SIGSTOP,
+};
 use crate::signals::{SIG_DFL, SIG_IGN};
 use crate::state::{engine, Engine};
 use crate::sys::{err, nr, syscall};
@@ -15,6 +18,8 @@ use crate::world;
 use core::sync::atomic::Ordering::*;
 use outlast_image::event::phase as at;
 use outlast_image::kernel::SignalAction;
+
+const SIG_SETMASK: u64 = 2;
 
 /// Did the program send it to itself? Such a signal is not an input: the program sends it again.
 pub fn is_own(e: &Engine, info: &[u64; 16]) -> bool {
@@ -86,6 +91,28 @@ pub fn enter_handler(t: &mut Thread, sig: i32, action: &SignalAction) {
         e.kernel.actions[sig as usize] = SignalAction::default();
         e.kernel_dirty = true;
         apply(sig, &SignalAction::default());
+    }
+}
+
+/// The thread has another mask from now on. At the gate.
+pub fn change_mask(e: &Engine, t: &mut Thread) {
+    let mask = kernel_mask_now(t.mask);
+    let set = Call { nr: nr::RT_SIGPROCMASK, args: [SIG_SETMASK, (&raw const mask) as u64, 0, 8, 0, 0] };
+    // Not made if something is pending or comes just then: there is one place for a signal that met the engine, and until
+    // that is delivered no other may come.
+    if wait_for(&set) != err::EINTR {
+        return;
+    }
+    t.unbegun = 0;
+    block_all();
+    if t.pending.load(Acquire) & pending_bit::SIGNAL == 0 {
+        set_kernel_mask(t.mask);
+    } else if t.mask & bit(t.siginfo[0] as i32) != 0 {
+        // It came before the call that blocks it, but nobody may see that: it waits where it would.
+        t.pending.fetch_and(!pending_bit::SIGNAL, AcqRel);
+        e.queue.put_back(&t.siginfo, t);
+        in_hand::let_go(t);
+        set_kernel_mask(t.mask);
     }
 }
 

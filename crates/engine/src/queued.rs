@@ -18,6 +18,8 @@ pub type Info = [u64; 16];
 const MOST: usize = 128;
 /// Signals from here on queue, those below are pending once.
 const REALTIME: i32 = 32;
+/// `si_code` of what tgkill sends.
+const SI_TKILL: i32 = -6;
 /// In the place of a thread's place: whichever thread has it unblocked.
 pub const ANY: u64 = u64::MAX;
 
@@ -107,6 +109,27 @@ impl Queue {
         }
     }
 
+    /// Gives the kernel back a signal that it had handed to the thread `t`, which has every signal blocked: before all of the
+    /// same kind that came later.
+    pub fn put_back(&self, info: &Info, t: &Thread) {
+        let sig = signal_of(info);
+        let (set, now) = (bit(sig), [0u64; 2]);
+        let (mut later, mut count) = ([[0u64; 16]; MOST], 0);
+        while sig >= REALTIME && count < MOST {
+            // SAFETY: takes a pending signal of this thread or process, without waiting.
+            let r =
+                unsafe { syscall!(nr::RT_SIGTIMEDWAIT, &raw const set, later[count].as_mut_ptr(), now.as_ptr(), 8) };
+            if err::is(r) {
+                break;
+            }
+            count += 1;
+        }
+        for info in core::iter::once(info).chain(&later[..count]) {
+            let is_threads = self.waiting().iter().any(|e| e.place == t.place as u64 && is_same(&e.info, info));
+            send_to(info, is_threads || info[1] as i32 == SI_TKILL);
+        }
+    }
+
     /// What the kernel has thrown away: signals that are neither blocked nor handled. `mask` tells what the thread with a
     /// place has blocked, or all threads; `None` if it is gone.
     pub fn settle(&mut self, mask: impl Fn(u64) -> Option<u64>, actions: &[SignalAction]) {
@@ -182,11 +205,15 @@ impl Queue {
 /// Sends a signal to this process, as if it came from where `info` says: to the thread, if that is how it was sent, else to
 /// the process. The kernel hands out those of the thread first.
 pub fn send(info: &Info) {
-    const SI_TKILL: i32 = -6;
+    send_to(info, info[1] as i32 == SI_TKILL);
+}
+
+/// Sends a signal to the running thread, or to the process.
+fn send_to(info: &Info, to_thread: bool) {
     // SAFETY: a signal to this very process; the information lies in memory for the length of the call.
     unsafe {
         let (pid, tid) = (syscall!(nr::GETPID), syscall!(nr::GETTID));
-        if info[1] as i32 == SI_TKILL {
+        if to_thread {
             syscall!(nr::RT_TGSIGQUEUEINFO, pid, tid, signal_of(info), info.as_ptr());
         } else {
             syscall!(nr::RT_SIGQUEUEINFO, pid, signal_of(info), info.as_ptr());

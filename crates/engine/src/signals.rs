@@ -185,9 +185,14 @@ pub fn install_all() {
     }
 }
 
-/// Sets the kernel's mask to what the program wants.
+/// The mask the kernel gets now when the program wants `mask`.
+pub fn kernel_mask_now(mask: u64) -> u64 {
+    kernel_mask(if held::is_on() { !0 } else { mask })
+}
+
+/// Sets the kernel's mask to what the program wants. No signal may be on its way to the program.
 pub fn set_kernel_mask(mask: u64) {
-    let m = kernel_mask(if held::is_on() { !0 } else { mask });
+    let m = kernel_mask_now(mask);
     // SAFETY: the mask lies on the stack for the length of the call.
     unsafe { syscall!(nr::RT_SIGPROCMASK, 2, &raw const m, 0, 8) };
 }

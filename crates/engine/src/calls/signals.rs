@@ -14,7 +14,6 @@ use crate::thread::Thread;
 use crate::user;
 use crate::world;
 use core::sync::atomic::Ordering::Relaxed;
-use core::sync::atomic::Ordering::*;
 use outlast_image::event::phase as at;
 use outlast_image::kernel::SignalAction;
 
@@ -28,14 +27,14 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> Outcome {
     }
     Outcome::Return(match call.nr {
         nr::RT_SIGACTION => action(e, call),
-        nr::RT_SIGPROCMASK => mask(t, a),
+        nr::RT_SIGPROCMASK => mask(e, t, a),
         nr::RT_SIGRETURN => {
             let frame = t.regs.rsp;
             match frame::take(t, frame) {
                 Some(mask) => {
                     t.mask = mask & !(bit(SIGKILL) | bit(SIGSTOP));
                     t.interrupted = 0;
-                    signals::set_kernel_mask(t.mask);
+                    delivery::change_mask(e, t);
                     return Outcome::Registers;
                 }
                 None => {
@@ -98,7 +97,7 @@ fn action(e: &mut Engine, call: &Call) -> i64 {
     0
 }
 
-fn mask(t: &mut Thread, [how, new, old, size, ..]: [u64; 6]) -> i64 {
+fn mask(e: &Engine, t: &mut Thread, [how, new, old, size, ..]: [u64; 6]) -> i64 {
     if size != 8 {
         return err::EINVAL;
     }
@@ -111,9 +110,7 @@ fn mask(t: &mut Thread, [how, new, old, size, ..]: [u64; 6]) -> i64 {
             2 => set,
             _ => return err::EINVAL,
         } & !(bit(SIGKILL) | bit(SIGSTOP));
-        if t.pending.load(Acquire) & crate::thread::pending_bit::SIGNAL == 0 {
-            signals::set_kernel_mask(t.mask);
-        }
+        delivery::change_mask(e, t);
     }
     if old != 0 && !user::write(old, &before) {
         return err::EFAULT;
