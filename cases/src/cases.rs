@@ -15,6 +15,7 @@ mod interpreters;
 mod ipc;
 mod jumps;
 mod mapper;
+mod mc;
 mod memcached;
 mod null;
 mod own_ways;
@@ -33,9 +34,11 @@ mod stumble;
 mod taking_part;
 mod tcp;
 mod threads;
+mod tmux;
 mod unwind;
 mod vectors;
 mod written_pages;
+mod xterm;
 
 use crate::case::Case;
 
@@ -78,6 +81,9 @@ pub fn all() -> impl Iterator<Item = &'static Case> {
         shell::CASES,
         editors::CASES,
         screens::CASES,
+        mc::CASES,
+        tmux::CASES,
+        xterm::CASES,
     ];
     files.into_iter().flatten()
 }

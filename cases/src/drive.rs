@@ -12,14 +12,17 @@ use std::collections::BTreeMap;
 use std::process::{Child, Command};
 
 pub use client::Client;
-pub use stream::Input;
-pub use terminal::{Script, Step};
+pub use stream::{drain_both, Input};
+pub use terminal::{open_terminal, Script, Step};
 
 use crate::diagnosis;
 use crate::failure::{Outcome, Tried};
 use crate::room::Room;
 use crate::tree;
 use crate::view::{Status, View};
+
+/// Starts a program, talks to it until it ends, and tells what was seen.
+pub type Talk = dyn Fn(Command, &Room, u64) -> Outcome<Seen>;
 
 /// How a program is talked to.
 pub enum Drive {
@@ -33,6 +36,8 @@ pub enum Drive {
     Terminal(Script),
     /// Clients connect to it over TCP; its output is taken as well.
     Clients(Client),
+    /// A way of the case's own: gets the command, the room and a seed.
+    Own(Box<Talk>),
 }
 
 /// What was seen, without the files.
@@ -52,12 +57,13 @@ impl Drive {
             Drive::Files(input) => redirect::perform(command, room, input),
             Drive::Terminal(script) => terminal::perform(command, room, script, unharmed),
             Drive::Clients(client) => client::perform(command, client, seed),
+            Drive::Own(talk) => talk(command, room, seed),
         }
     }
 }
 
 /// Starts a program; its pid is noted for the diagnosis.
-fn spawn(mut command: Command) -> Outcome<Child> {
+pub fn spawn(mut command: Command) -> Outcome<Child> {
     let name = format!("start {}", command.get_program().to_string_lossy());
     let child = command.spawn().tried(name)?;
     diagnosis::note("started", format!("pid {}", child.id()));
@@ -65,14 +71,14 @@ fn spawn(mut command: Command) -> Outcome<Child> {
 }
 
 /// Waits for its end.
-fn status_of(mut child: Child) -> Outcome<Status> {
+pub fn status_of(mut child: Child) -> Outcome<Status> {
     let status: Status = child.wait().tried("wait for the program")?.into();
     diagnosis::note("status", format!("{status:?}"));
     Ok(status)
 }
 
 /// After a failure: ends the program, so that the threads that read from it end too.
-fn or_end_all<T>(result: Outcome<T>) -> Outcome<T> {
+pub fn or_end_all<T>(result: Outcome<T>) -> Outcome<T> {
     if let Err(failure) = &result {
         diagnosis::note("failure", failure.to_string());
         tree::sweep();

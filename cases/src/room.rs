@@ -64,9 +64,14 @@ impl Room {
         self.state().join(name).join("session")
     }
 
-    /// Writes a file for the program to find.
+    /// Writes a file for the program to find, and makes the folders above it.
     pub fn put(&self, name: &str, contents: &[u8]) -> Outcome<()> {
         let path = self.work().join(name);
+        let above: Vec<&Path> = Path::new(name).ancestors().skip(1).filter(|folder| *folder != Path::new("")).collect();
+        for folder in above.into_iter().rev().map(|folder| self.work().join(folder)).filter(|folder| !folder.exists()) {
+            fs::create_dir(&folder).tried_on("make", &folder)?;
+            self.open_to_user(&folder)?;
+        }
         fs::write(&path, contents).tried_on("write", &path)?;
         self.open_to_user(&path)
     }

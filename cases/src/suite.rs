@@ -59,9 +59,12 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "one_shot",
             "taking_part",
             "taking_part_threads",
+            "node_timers",
         ],
     ),
     (Attack::Manual, &["undo"]),
+    // Nobody is killed: here the crowd of signals alone does harm.
+    (Attack::Calm, &["storm"]),
     (Attack::Aimed, &["pipe_counter", "pipe_echo", "socket_echo", "heap", "signals", "threads", "taking_part"]),
     (
         Attack::Fatal,
@@ -77,7 +80,10 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "taking_part",
         ],
     ),
-    (Attack::Anchor, &["pipe_counter", "socket_echo", "heap", "descriptors", "signals", "tcp_epoll", "threads"]),
+    (
+        Attack::Anchor,
+        &["pipe_counter", "socket_echo", "heap", "descriptors", "signals", "tcp_epoll", "threads", "redis_aof"],
+    ),
     (Attack::Together, &["pipe_counter", "heap", "files", "signals", "python_script", "threads", "taking_part"]),
     (Attack::Supervisor, &["pipe_counter", "pipe_echo", "heap", "files", "threads"]),
     (Attack::Everything, &["file_counter", "cat_files"]),

@@ -1,4 +1,5 @@
-//! redis-server, a thread that serves and four that wait, with clients in mid-pipeline.
+//! redis-server, a thread that serves and four that wait, with clients in mid-pipeline; without a file, and with one to which it
+//! appends what it was told.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
@@ -11,15 +12,32 @@ use crate::failure::{Failure, Outcome, Tried};
 const SERVER: &str = "/usr/bin/redis-check-rdb";
 const BASH: &str = "/bin/bash";
 
-pub const CASES: &[Case] = &[Case::new("redis", server, clients).needs(&[SERVER, BASH]).with_threads()];
+pub const CASES: &[Case] = &[
+    Case::new("redis", |stage| server(stage, ""), |stage| clients(stage, 3)).needs(&[SERVER, BASH]).with_threads(),
+    // One client only: what several want comes in another order every time. Without a preamble, which names the time.
+    Case::new(
+        "redis_aof",
+        |stage| server(stage, "--appendonly yes --aof-use-rdb-preamble no"),
+        |stage| clients(stage, 1),
+    )
+    .needs(&[SERVER, BASH])
+    .with_threads(),
+    Case::new(
+        "redis_aof_synced",
+        |stage| server(stage, "--appendonly yes --appendfsync always --aof-use-rdb-preamble no"),
+        |stage| clients(stage, 1),
+    )
+    .needs(&[SERVER, BASH])
+    .with_threads(),
+];
 
-fn server(stage: &Stage) -> Outcome<Program> {
-    let options = format!("--bind 127.0.0.1 --port {} --save '' --logfile /dev/null", stage.port);
+fn server(stage: &Stage, more: &str) -> Outcome<Program> {
+    let options = format!("--bind 127.0.0.1 --port {} --save '' --logfile /dev/null {more}", stage.port);
     Ok(Program::new(&[BASH, "-c", &format!("exec -a redis-server {SERVER} {options}")]))
 }
 
-fn clients(stage: &Stage) -> Drive {
-    Drive::Clients(Client { port: stage.port, connections: 3, talk: count, farewell: b"SHUTDOWN NOSAVE\r\n" })
+fn clients(stage: &Stage, connections: usize) -> Drive {
+    Drive::Clients(Client { port: stage.port, connections, talk: count, farewell: b"SHUTDOWN NOSAVE\r\n" })
 }
 
 /// Counts up, one by one and in pipelines: each answer shows a request lost or served twice.

@@ -147,7 +147,8 @@ fn take(step: &Step, master: &OwnedFd, screen: &Screen, unharmed: Option<&View>,
     Ok(())
 }
 
-fn open_terminal(size: (u16, u16)) -> Outcome<(OwnedFd, OwnedFd)> {
+/// A new terminal of that many rows and columns: the side of whoever serves it, and the side of whoever uses it.
+pub fn open_terminal(size: (u16, u16)) -> Outcome<(OwnedFd, OwnedFd)> {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     let master = openpt(flags).tried("open a terminal")?;
     grantpt(&master).tried("grant the terminal")?;
