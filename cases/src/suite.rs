@@ -60,6 +60,7 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "taking_part",
             "taking_part_threads",
             "node_timers",
+            "storm",
         ],
     ),
     (Attack::Manual, &["undo"]),

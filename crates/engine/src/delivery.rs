@@ -128,6 +128,8 @@ pub unsafe extern "C" fn pending_work(t: &mut Thread) {
     }
     world::lock(t);
     pending_work_alone(t);
+    // A commit may have come while it waited for the lock, and another one may come before it is gone.
+    t.is_fresh = true;
     if t.interrupted == 0 {
         t.standing.store(standing::AT_REST, Release);
     }

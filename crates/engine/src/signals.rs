@@ -302,6 +302,8 @@ unsafe extern "C" fn on_signal(sig: i32, info: *mut [u64; 16], uc: *mut Ucontext
     let entered = take_signal(t, sig, info, uc, (vector, from_window));
     if shares {
         t.regs = uc.regs;
+        // A commit may have come while it waited for the lock, and another one may come before it is gone.
+        t.is_fresh = true;
         if entered {
             frame::reset_vector(&mut t.page.xsave.0);
         }
@@ -400,6 +402,7 @@ unsafe fn knock(t: &mut Thread, info: &[u64; 16], uc: &mut Ucontext) {
         if !stops {
             world::lock(t);
             enters = crate::requests::serve();
+            t.is_fresh = true;
             world::unlock(t);
         }
         world::depart(t);
