@@ -15,7 +15,8 @@ use crate::ring::Entries;
 use crate::store::Store;
 use crate::word::seal;
 
-const LINE: u64 = 64;
+/// Bytes of a line.
+pub(crate) const LINE: u64 = 64;
 
 /// Calls `f(where its bytes lie, its offset in the page)` for every line of a `LINES` entry.
 pub(crate) fn each_line(mask: u64, at: u64, mut f: impl FnMut(u64, u64)) {

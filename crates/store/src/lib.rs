@@ -25,6 +25,12 @@
 //! snapshot beside those in force, then a head with the next epoch. Records carry the epoch, so that what is left in the
 //! ring from before a fold never counts again.
 //!
+//! # Who looks on
+//!
+//! Between two folds nothing changes that the state of a published commit needs: records are only added, and frames only
+//! written that no commit uses yet. So a process that looks on reads what it likes, and then asks whether a fold has begun
+//! since: the word that a fold publishes first tells. The writer never waits for it.
+//!
 //! # What is checked
 //!
 //! Superblock, heads, tables, snapshots, records and journal entries carry a CRC-32C seeded by the store's random id, and
@@ -52,7 +58,10 @@ mod head;
 mod index;
 mod journal;
 mod objects;
+mod onlooker;
 mod page;
+#[cfg(feature = "std")]
+mod plain_file;
 mod read;
 mod record;
 mod recover;
@@ -76,6 +85,8 @@ pub use error::{Area, OpenError, StoreError};
 #[cfg(feature = "std")]
 pub use file_region::FileRegion;
 pub use journal::{ENTRIES_MAX, ENTRY_MAX};
+#[cfg(feature = "std")]
+pub use plain_file::PlainFile;
 pub use recover::Recovered;
 pub use region::{File, MappedRegion, Region, SyncError};
 pub use scratch::SCRATCH_LEN;

@@ -61,6 +61,7 @@ impl<'s, R: Region> Store<'s, R> {
     }
 
     /// Looks at the last published state and changes nothing. The store is for reading; its ring need not be empty.
+    /// If somebody is writing to the region at the same time, what is read counts only if [`Store::still_holds`] afterwards.
     ///
     /// # Errors
     /// Any [`OpenError`] but `Sync`. If somebody is writing to the region at the same time, also `Damaged`.
@@ -96,11 +97,13 @@ impl<'s, R: Region> Store<'s, R> {
     /// Puts the state together from `head` and the ring.
     fn rebuild(&mut self, head: Head, surely_newest: bool) -> Result<Recovered, OpenError> {
         self.load_base(head)?;
-        self.replay(self.last_countable()).map_err(|error| match error {
+        // Looked at once: who only peeks may see more published meanwhile.
+        let word = unseal(self.region.load(COMMITTED));
+        self.replay(self.last_countable(word)).map_err(|error| match error {
             StoreError::NoRoom(_) => self.too_many_objects(),
             _ => OpenError::Damaged("a commit record contradicts its base"),
         })?;
-        let (reached, word) = (self.seq, unseal(self.region.load(COMMITTED)));
+        let reached = self.seq;
         let committed = word.unwrap_or(reached);
         let durable = self.superblock.params.durable;
         if committed < head.fold_seq && !durable {

@@ -1,13 +1,12 @@
 //! Reading records back.
 
-use crate::areas::{Span, COMMITTED};
+use crate::areas::Span;
 use crate::bitmap::{is_set, set};
 use crate::error::{Area, StoreError};
 use crate::index::{page_of, ChunkState};
 use crate::record::{read_entry, Entry, Header, HEADER, RECORD_MAGIC};
 use crate::region::Region;
 use crate::store::Store;
-use crate::word::unseal;
 use bytemuck::{bytes_of_mut, Zeroable};
 
 impl<R: Region> Store<'_, R> {
@@ -66,10 +65,10 @@ impl<R: Region> Store<'_, R> {
 
     /// The last record that may count: none beyond the published one, where publishing is what acknowledges. If the word
     /// that publishes is damaged, every complete record counts.
-    pub(crate) fn last_countable(&self) -> u64 {
+    pub(crate) fn last_countable(&self, published: Option<u64>) -> u64 {
         match self.superblock.params.durable {
             true => u64::MAX,
-            false => unseal(self.region.load(COMMITTED)).unwrap_or(u64::MAX),
+            false => published.unwrap_or(u64::MAX),
         }
     }
 

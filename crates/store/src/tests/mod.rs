@@ -10,6 +10,7 @@ mod mapped;
 mod medium;
 mod model;
 pub mod mutant;
+mod onlooker;
 mod plain;
 mod power;
 mod properties;
