@@ -2,6 +2,7 @@
 
 use crate::calls::contexts;
 use crate::control::{control, phase};
+use crate::folding;
 use crate::mutant::without;
 use crate::native;
 use crate::operation;
@@ -131,7 +132,7 @@ pub fn commit_stopped(e: &mut Engine, t: &mut Thread, pending: PendingCall) -> u
         store_room::suspend();
         return 0;
     };
-    let fold = store.wants_fold();
+    let fold = store.wants_fold() && !folding::is_put_off(store.ring_used());
     let c = control();
     c.commits.store(c.commits.load(Relaxed) + 1, Relaxed);
     c.last_seq.store(seq, Relaxed);

@@ -17,6 +17,7 @@ mod descriptors;
 mod dispatch;
 mod entry;
 mod failure;
+mod folding;
 mod frame;
 mod gate;
 mod group;

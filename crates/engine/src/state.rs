@@ -9,6 +9,7 @@ use crate::ring::Ring;
 use crate::taking_part::TakingPart;
 use crate::tracker::{Track, Tracker};
 use outlast_image::inject::InjectArgs;
+pub use outlast_image::journal;
 use outlast_image::kernel::{KernelState, PosixTimer, SignalAction, SIGNALS, TIMERS};
 use outlast_image::layout::{own_fd, session, SESSION_BASE};
 use outlast_image::mutant::Mutant;
@@ -44,34 +45,6 @@ pub mod object {
     pub const ONE_SHOT: u16 = 14;
     /// A context of asynchronous input and output; key: its place in the table.
     pub const CONTEXT: u16 = 15;
-}
-
-/// Kinds of journal entry.
-pub mod journal {
-    /// Descriptor, offset: the offset before the first change since the commit.
-    pub const OFFSET: u16 = 1;
-    /// Hidden number, number, flags: a delayed close.
-    pub const CLOSE: u16 = 2;
-    /// `siginfo`: a signal that was delivered since the commit.
-    pub const SIGNAL: u16 = 3;
-    /// Descriptor, flags before: `fcntl(F_SETFD)`.
-    pub const FD_FLAGS: u16 = 4;
-    /// All entries before this one were undone.
-    pub const UNDONE: u16 = 5;
-    /// What a file was before its content changed: see [`crate::undo`], as for the next five.
-    pub const FILE: u16 = 6;
-    /// Bytes of a file before they were overwritten or cut off.
-    pub const BYTES: u16 = 7;
-    /// A name that is being made.
-    pub const MADE: u16 = 8;
-    /// What the name in the entry before was made for.
-    pub const MADE_AS: u16 = 9;
-    /// A name that is being removed.
-    pub const GONE: u16 = 10;
-    /// A name that is being moved.
-    pub const MOVED: u16 = 11;
-    /// What a read took, with the source: see [`crate::inputs`].
-    pub const INPUT: u16 = 12;
 }
 
 /// Ranges whose content vanished since the last commit.

@@ -80,6 +80,38 @@ pub mod supervisor {
     pub const DIED: u32 = 1 << 30;
 }
 
+/// Whether the store holds another state than the one that the dead process committed last. Values of [`Control::other_state`].
+pub mod other_state {
+    pub const NONE: u32 = 0;
+    /// An older generation.
+    pub const OLDER: u32 = 1;
+    /// That of another program, of which this one is a copy: its standard streams are those that it was given.
+    pub const COPY: u32 = 2;
+}
+
+/// A wish to go back to an older generation. Values of [`Control::go_back`].
+pub mod go_back {
+    pub const NONE: u32 = 0;
+    /// Command: being written down.
+    pub const TAKEN: u32 = 1;
+    /// Command: the supervisor may read it.
+    pub const ASKED: u32 = 2;
+}
+
+/// What became of a wish to go back. Values of [`Control::went_back`].
+pub mod went_back {
+    /// The program is in that state.
+    pub const DONE: u32 = 0;
+    /// That generation is not kept any more.
+    pub const MISSING: u32 = 1;
+    /// It is damaged; the program runs on as if nobody had asked.
+    pub const DAMAGED: u32 = 2;
+    /// The program is not protected, or is just becoming another one.
+    pub const NOT_NOW: u32 = 3;
+    /// The program could not be brought back; the log says why.
+    pub const FAILED: u32 = 4;
+}
+
 /// Shared by the program, its anchor and the supervisor. At most one page.
 #[repr(C, align(64))]
 pub struct Control {
@@ -190,6 +222,16 @@ pub struct Control {
     pub checks_put_off: AtomicU64,
     /// Engine: id of the thread that is about to exec.
     pub exec_tid: AtomicI32,
+    /// Supervisor, then engine: one of [`other_state`], until a process has been restored.
+    pub other_state: AtomicU32,
+    /// Whoever copies the store: CLOCK_MONOTONIC nanoseconds until when it is not to be folded, as far as there is room.
+    pub no_fold_until: AtomicU64,
+    /// A person's command, then supervisor: one of [`go_back`]. A futex.
+    pub go_back: AtomicU32,
+    /// Supervisor: what became of the last such wish: one of [`went_back`].
+    pub went_back: AtomicU32,
+    /// A person's command: the generation wanted.
+    pub go_back_to: AtomicU64,
 }
 
 /// First word of a control page.

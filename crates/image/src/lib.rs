@@ -11,6 +11,7 @@ pub mod descriptor;
 pub mod event;
 pub mod fault_list;
 pub mod inject;
+pub mod journal;
 pub mod kernel;
 pub mod layout;
 pub mod mutant;

@@ -1,6 +1,6 @@
 //! Commands and their options.
 
-use crate::{check, commit, completions, log, manual, ps, resume, rm, run, stop, supervise};
+use crate::{check, commit, completions, fork, generations, log, manual, ps, resume, rewind, rm, run, stop, supervise};
 use clap::{Parser, Subcommand};
 use outlast_supervisor::Error;
 
@@ -20,6 +20,9 @@ enum Command {
     Log(log::Log),
     Resume(resume::Resume),
     Commit(commit::Commit),
+    Generations(generations::Generations),
+    Rewind(rewind::Rewind),
+    Fork(fork::Fork),
     Stop(stop::Stop),
     Rm(rm::Rm),
     Completions(completions::Completions),
@@ -39,6 +42,9 @@ impl Cli {
             Command::Log(command) => command.execute(),
             Command::Resume(command) => command.execute(),
             Command::Commit(command) => command.execute(),
+            Command::Generations(command) => command.execute(),
+            Command::Rewind(command) => command.execute(),
+            Command::Fork(command) => command.execute(),
             Command::Stop(command) => command.execute(),
             Command::Rm(command) => command.execute(),
             Command::Completions(command) => command.execute(),

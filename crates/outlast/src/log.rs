@@ -80,6 +80,9 @@ fn sentence(entry: &Entry) -> String {
         Kind::Exit => format!("ended: {cause}"),
         Kind::SupervisorRestarted => "another supervisor took over".into(),
         Kind::EngineError => format!("the engine failed: {cause}"),
+        Kind::WentBack => format!("went back to {cause}; what it sent and read since is not undone"),
+        Kind::NotKept => format!("cannot keep a generation: {cause}"),
+        Kind::Forked => format!("began as a copy of {cause}"),
     };
     let phase = entry.phase.as_ref().map(|phase| format!(", in phase {phase}")).unwrap_or_default();
     let took = entry.duration_us.map(|us| format!(" ({us} µs)")).unwrap_or_default();

@@ -2,6 +2,7 @@
 
 use crate::duration;
 use clap::{Args, ValueEnum};
+use outlast_archive::Policy;
 use outlast_image::inject::option;
 #[cfg(feature = "mutants")]
 use outlast_image::mutant::Mutant;
@@ -35,6 +36,13 @@ pub struct Run {
     /// Attempts against the same fatal signal before the program may die of it
     #[arg(long, value_name = "N", default_value_t = 3)]
     retries: u32,
+    /// Keep older states of the program: one every so often, for so long, in so much room (10s:1h:256MiB)
+    ///
+    /// The last two may be left out, and are 1h and 256MiB then. The last 32 all stay; older ones thin out to an eighth of their age
+    /// between two. See `outlast generations`, `rewind` and `fork`. A program that fails the same way after all
+    /// --retries goes back to the newest of them, then to older ones, before it may die.
+    #[arg(long, value_name = "EVERY:FOR:BUDGET")]
+    generations: Option<Policy>,
     /// Do not use io_uring; a kill within a system call may then lose or repeat it
     #[arg(long)]
     no_io_uring: bool,
@@ -133,6 +141,7 @@ impl Run {
             interval_ns: self.interval().map_or(0, |every| every.as_nanos() as u64),
             retries: self.retries,
             ring_len: self.ring,
+            generations: self.generations,
             ..Options::default()
         };
         options.set(option::NO_VISIBLE, self.commit == When::Manual);

@@ -3,6 +3,7 @@
 //! The one that died may have been in the middle of anything. What it had asked the anchor for is taken back or waited
 //! for, a program that it traced dies with it, and an execve that it followed counts if the new image has the engine.
 
+use crate::end::End;
 use crate::error::Error;
 use crate::exec::{ready, Handover};
 use crate::generation::{file_name, Generation};
@@ -98,6 +99,12 @@ impl Supervisor {
         self.take_standard_streams(program.or((self.anchor > 0).then_some(self.anchor)));
         self.pid = program.unwrap_or(0);
         if program.is_none() {
+            if let Err(e) = self.finish_going_back() {
+                self.kept = true;
+                let end = self.give_up(&e.to_string(), End::Killed(libc::SIGKILL));
+                self.finish(end);
+                return;
+            }
             if self.went_on_alone() {
                 self.go_unprotected(Degradation::TraceForbidden, "no supervisor was there when it became another");
                 return self.clear_away();

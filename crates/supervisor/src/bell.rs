@@ -98,11 +98,18 @@ impl Shared {
     }
 }
 
-const WORDS: usize = 5;
+const WORDS: usize = 6;
 
 fn words(session: &Session) -> [&AtomicU32; WORDS] {
     let control = session.control();
-    [&control.exec_request, &control.events, &control.restored, &control.served, &control.credential_request]
+    [
+        &control.exec_request,
+        &control.events,
+        &control.restored,
+        &control.served,
+        &control.credential_request,
+        &control.go_back,
+    ]
 }
 
 #[cfg(test)]

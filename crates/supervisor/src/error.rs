@@ -34,6 +34,16 @@ pub enum Error {
     NotStopped(String),
     /// nothing is left to resume {0} from: it ended by itself
     NothingLeft(String),
+    /// {0} keeps no generations; start it with `outlast run --generations 10s`
+    NoGenerations(String),
+    /// {0} has no such generation; there are {1}
+    NoSuchGeneration(String, String),
+    /// {0}: {1}; `outlast generations {0}` lists what is kept
+    Generation(String, outlast_archive::ArchiveError),
+    /// {0} cannot go back just now: it is not protected, or goes back or becomes another program already; try again
+    NotNow(String),
+    /// {0} could not be brought back; `outlast log {0}` says why
+    NotBack(String),
     /// store folder {0}: {1}; make it a folder of yours with mode 0700
     BadStoreFolder(PathBuf, &'static str),
     /// it could not be resumed from its store: {0}

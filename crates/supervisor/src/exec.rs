@@ -165,6 +165,7 @@ impl Supervisor {
         self.handover = Handover::None;
         match born {
             Ok(new) => {
+                self.end_keeping();
                 let previous = Box::new(std::mem::replace(&mut self.generation, new));
                 self.anchor = 0;
                 self.handover = Handover::Waiting { previous, began };
@@ -218,6 +219,9 @@ impl Supervisor {
         self.dismiss(&previous);
         let took = Duration::from_nanos(clock::monotonic() - began);
         self.become_current();
+        // They are of the program that it was.
+        self.end_keeping();
+        let _ = self.stores.archive().map(|archive| archive.clear());
         self.log.add(&Entry::new(Kind::Exec).cause(self.meta.exe.to_path().to_string_lossy()).took(took).pid(self.pid));
         self.tries = Tries::default();
         self.injection_faults = 0;

@@ -45,6 +45,12 @@ pub enum Kind {
     SupervisorRestarted,
     /// The engine met an error of its own.
     EngineError,
+    /// It runs again, in the state of an older generation: what it did and was told since is not undone.
+    WentBack,
+    /// A generation could not be kept.
+    NotKept,
+    /// The program began as a copy of another one.
+    Forked,
 }
 
 /// A line of the log.

@@ -43,6 +43,9 @@ pub struct Meta {
     /// Commits and recoveries of generations before this one.
     pub commits_before: u64,
     pub recoveries_before: u64,
+    /// The older generation that the store is being made to hold: until that is done, the store holds nothing.
+    #[serde(default)]
+    pub going_back: Option<u64>,
     /// How the program ended, once it has.
     pub ended: Option<Ended>,
 }

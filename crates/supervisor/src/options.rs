@@ -1,5 +1,6 @@
 //! How a program is protected: what the person asked for, in the engine's terms.
 
+use outlast_archive::Policy;
 use serde::{Deserialize, Serialize};
 
 /// Passed to the engine at every injection, and kept in the program's description for a resume.
@@ -15,11 +16,14 @@ pub struct Options {
     pub retries: u32,
     /// Bytes of the store's ring before it is folded.
     pub ring_len: u64,
+    /// Which older generations are kept; none: none.
+    #[serde(default)]
+    pub generations: Option<Policy>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { bits: 0, mutants: 0, interval_ns: 0, retries: 3, ring_len: 2 << 20 }
+        Self { bits: 0, mutants: 0, interval_ns: 0, retries: 3, ring_len: 2 << 20, generations: None }
     }
 }
 

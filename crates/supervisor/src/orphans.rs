@@ -55,6 +55,7 @@ pub fn bury(folder: &ProgramFolder) {
     let place = |meta: Meta| StorePlace::of(folder, meta.store.map(|path| path.to_path()).as_deref());
     if let Ok(stores) = Meta::read(folder).and_then(place) {
         stores.remove(0);
+        let _ = stores.archive().map(|archive| archive.clear());
     }
     folder.remove("session");
 }

@@ -31,6 +31,7 @@ pub fn resume(name: &str, store: Option<&Path>) -> Result<End, Error> {
         .map_err(|e| Error::File(cwd, rustix::io::Errno::from_io_error(&e).unwrap_or(rustix::io::Errno::IO)))?;
     let mut supervisor = remains.supervise(session)?;
     supervisor.committed = true;
+    supervisor.finish_going_back()?;
     let end = match supervisor.cold_resume("resume", clock::monotonic()) {
         Some(end) => end,
         None => {

@@ -5,8 +5,9 @@
 use outlast_image::control::{Control, MAGIC};
 use outlast_image::event::{Event, EVENTS};
 use outlast_image::inject::InjectArgs;
-use outlast_image::layout::session;
+use outlast_image::layout::{session, THREADS};
 use outlast_image::successor::Successor;
+use rustix::fs::{fallocate, FallocateFlags};
 use rustix::io::Errno;
 use rustix::mm::{mmap, munmap, MapFlags, ProtFlags};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -95,6 +96,14 @@ impl Session {
         let at = session::EVENTS as usize + slot * std::mem::size_of::<Event>();
         // SAFETY: slot < EVENTS, so the entry lies inside the mapping, aligned; every bit pattern is a valid Event.
         unsafe { self.base.add(at).cast::<Event>().as_ptr().read_volatile() }
+    }
+
+    /// Forgets what the threads of a dead process had in hand.
+    pub fn clear_signals_in_hand(&self) {
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        let len = THREADS as u64 * session::IN_HAND_LEN;
+        // On a tmpfs, which every session is on, it cannot fail; a signal that is left is at worst delivered once more.
+        let _ = fallocate(&self.file, flags, session::IN_HAND, len);
     }
 
     /// Whether the engine has taken a commit that a recovery could start from.

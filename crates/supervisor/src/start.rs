@@ -60,6 +60,8 @@ fn run_watched(request: &Request, path: &Path, signals: Signals) -> Result<End, 
         Some(path) => StorePlace::in_folder(path, folder.name())?,
         None => StorePlace::beside(&folder)?,
     };
+    // What a program of this name may have left.
+    stores.archive()?.clear();
     let obstacle = program::obstacle(path);
     let began = clock::monotonic();
     let birth = match obstacle {
@@ -104,6 +106,7 @@ fn describe(request: &Request, exe: PathBuf, stores: &StorePlace, pid: pid_t) ->
         credentials: credentials::Record::Inherited,
         commits_before: 0,
         recoveries_before: 0,
+        going_back: None,
         ended: None,
     }
 }

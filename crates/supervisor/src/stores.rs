@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::private_folder::{private_folder, Fault};
 use crate::program_folder::ProgramFolder;
 use crate::unreadable;
+use outlast_archive::Place;
 use outlast_image::control::unreadable as why;
 use outlast_image::layout::STORE_LEN;
 use rustix::fs::{fstat, ftruncate, openat, renameat, statat, unlinkat, AtFlags, FileType, Mode, OFlags, CWD};
@@ -90,6 +91,12 @@ impl StorePlace {
     /// Removes the store of a generation; one that is not there is as good as removed.
     pub fn remove(&self, number: u32) {
         let _ = unlinkat(&self.dir, self.file(number), AtFlags::empty());
+    }
+
+    /// Where older generations are kept.
+    pub fn archive(&self) -> Result<Place, Error> {
+        let dir = self.dir.try_clone().map_err(|_| Error::Kernel("copy a descriptor", Errno::MFILE))?;
+        Ok(Place::beside(dir, &self.base))
     }
 
     pub fn exists(&self) -> bool {

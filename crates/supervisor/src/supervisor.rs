@@ -6,7 +6,9 @@ use crate::error::Error;
 use crate::exec::Handover;
 use crate::fault_list::FaultList;
 use crate::forward::GroupSignals;
+use crate::further_back::FurtherBack;
 use crate::generation::Generation;
+use crate::keeping::Keeping;
 use crate::kin::{Change, Kin};
 use crate::launch::Command;
 use crate::log::{Entry, Kind, Log};
@@ -60,6 +62,9 @@ pub struct Supervisor {
     pub(crate) may_choose_pid: bool,
     pub(crate) tries: Tries,
     pub(crate) group_signals: GroupSignals,
+    /// Older generations, if they are wanted.
+    pub(crate) keeping: Keeping,
+    pub(crate) further_back: FurtherBack,
     /// A respawn whose end the engine has not yet reported.
     pub(crate) recovering: Option<Recovering>,
     /// Whether the program could not be brought back while its state may still be good: everything of it stays.
@@ -101,6 +106,8 @@ impl Supervisor {
             may_choose_pid: privileges::may_choose_pid(),
             tries: Tries::default(),
             group_signals: GroupSignals::default(),
+            keeping: Keeping::default(),
+            further_back: FurtherBack::default(),
             recovering: None,
             kept: false,
             generation,
@@ -122,6 +129,10 @@ impl Supervisor {
             // Only now: a death takes back what the dead had asked for, and its successor may ask for the same.
             self.generation.bell.hear();
             self.on_bell();
+            if let Some(end) = self.on_wish_to_go_back() {
+                return self.finish(end);
+            }
+            self.begin_keeping();
             self.sleep();
         }
     }
@@ -202,16 +213,26 @@ impl Supervisor {
         });
         match verdict::judge(end, &now, self.meta.options.retries, &mut self.tries) {
             Verdict::End(end) => {
-                if now.state == state::GIVEN_UP {
+                if now.state == state::GIVEN_UP && !now.stopping {
+                    if let (End::Killed(signal), true) = (end, self.keeps_generations()) {
+                        return self.go_further_back(&names::signal(signal), signal, end);
+                    }
                     self.say_given_up("it meets the same fatal signal again and again");
                 }
                 Some(end)
+            }
+            Verdict::GiveUp(signal) if self.keeps_generations() => {
+                self.go_further_back(&names::signal(signal), signal, End::Killed(signal))
             }
             Verdict::GiveUp(signal) => {
                 let cause = format!("{} again and again", names::signal(signal));
                 let resuming = self.recovering.as_ref().is_some_and(|r| r.kind == Kind::Resumed);
                 self.kept |= resuming;
                 Some(self.give_up(&cause, End::Killed(signal)))
+            }
+            Verdict::Unreadable(reason) if self.keeps_generations() => {
+                self.kept = true;
+                self.go_further_back(&format!("the store {}", unreadable::words(reason)), 0, end)
             }
             Verdict::Unreadable(reason) => {
                 self.kept = true;
@@ -250,6 +271,7 @@ impl Supervisor {
 
     /// The program is gone for good: its anchors go, its memory is given back, its log stays.
     pub(crate) fn finish(&mut self, end: End) -> End {
+        self.end_keeping();
         self.unfollow_faults();
         self.drain_events();
         if self.kept {
@@ -281,6 +303,7 @@ impl Supervisor {
         let _ = self.meta.write(&self.folder, &self.stores);
         self.folder.remove("session");
         self.stores.remove(0);
+        let _ = self.stores.archive().map(|archive| archive.clear());
     }
 
     /// Files that the program removed since its last commit have hidden names, which the anchor removes now.

@@ -39,7 +39,7 @@ use crate::tracker::{Content, Track};
 use crate::world;
 use core::sync::atomic::Ordering::*;
 use outlast_image::context::{pending_kind, ThreadContext, XSAVE_LEN, XSAVE_OFFSET};
-use outlast_image::control::{state, unreadable};
+use outlast_image::control::{other_state, state, unreadable};
 use outlast_image::degradation::Degradation;
 use outlast_image::event::{event_kind, phase as at};
 use outlast_image::kernel::KernelState;
@@ -107,14 +107,17 @@ unsafe fn run(rung: Rung) -> ! {
         context = load(e, t);
         others = threads::load(e, &context);
     }
-    if rung == Rung::Cold {
-        if err::is(crate::anchor::make()) {
-            fail!(0);
-        }
-        reopen::all(e);
+    if rung == Rung::Cold && err::is(crate::anchor::make()) {
+        fail!(0);
+    }
+    // The descriptor table is not the one of the commit with what happened since undone.
+    let other = c.other_state.load(Acquire);
+    let is_foreign = rung == Rung::Cold || other != other_state::NONE;
+    if is_foreign {
+        reopen::all(e, other == other_state::COPY);
         directory::return_to(e);
     }
-    inputs::load(e, rung == Rung::Cold);
+    inputs::load(e, is_foreign);
     one_shot::load(e);
     // The call that the commit stands before is made soon.
     e.is_settled = false;
@@ -160,7 +163,7 @@ unsafe fn run(rung: Rung) -> ! {
     let pending = *others.pending();
     let done_before = pending::is_done(&pending, &operation);
     if done_before {
-        pending::finish(e, others.committer(t), &pending, &mut operation, rung == Rung::Cold);
+        pending::finish(e, others.committer(t), &pending, &mut operation, is_foreign);
     }
     requeue_signals(e);
     close_extra(e, rewound);
@@ -171,7 +174,7 @@ unsafe fn run(rung: Rung) -> ! {
     if others.exist() {
         let theirs = others.committed() && !done_before;
         let rest = theirs.then(|| core::mem::replace(&mut operation, Operation::new(0)));
-        others.begin(e, t, rest, rung == Rung::Cold);
+        others.begin(e, t, rest, is_foreign);
     }
     crate::calls::posix_timers::restore(e, t, rung == Rung::InPlace);
     if rung != Rung::InPlace {
@@ -185,7 +188,7 @@ unsafe fn run(rung: Rung) -> ! {
     signals::set_kernel_mask(t.mask);
     let own = t.pending_call;
     if !done_before && !others.committed() || pending_kind::is_anothers(own.kind) {
-        threads::finish(e, t, &own, &mut operation, rung == Rung::Cold);
+        threads::finish(e, t, &own, &mut operation, is_foreign);
     }
     world::unlock(t);
     world::depart(t);
@@ -206,6 +209,7 @@ fn report(e: &mut Engine, rung: Rung, begun: u64) {
         }
         _ => event(event_kind::RESTORED, rung as u32, done - begun, seq, 0),
     }
+    c.other_state.store(other_state::NONE, Release);
     c.restored.fetch_add(1, AcqRel);
     futex_wake(&c.restored);
 }

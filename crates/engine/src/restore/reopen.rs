@@ -12,17 +12,24 @@ use outlast_image::descriptor::{descriptor_kind as kind, Descriptor};
 const O_CREAT_EXCL_TRUNC: u32 = 0o100 | 0o200 | 0o1000;
 const O_CLOEXEC: u64 = 0o2000000;
 
-/// Opens everything that was open at the commit.
-pub fn all(e: &mut Engine) {
+/// Opens everything that was open at the commit. `has_streams`: standard streams are those that this process was given.
+pub fn all(e: &mut Engine, has_streams: bool) {
     for fd in 0..HIGHEST as i32 {
-        if e.fds.is_open(fd) && !one(e, fd) {
+        if !e.fds.is_open(fd) {
+            continue;
+        }
+        if !one(e, fd, has_streams && fd < 3) {
             degrade(Degradation::DescriptorLost);
             stand_in(fd);
+        }
+        if fd < 3 {
+            // They may be others than the commit describes, and are to be found again if this is to be done again.
+            e.fds.opened(fd.into());
         }
     }
 }
 
-fn one(e: &mut Engine, fd: i32) -> bool {
+fn one(e: &mut Engine, fd: i32, is_given: bool) -> bool {
     let head = core::mem::size_of::<Descriptor>();
     let buf = scratch::object_buffer();
     let n = e.store().object(object::DESCRIPTOR, fd as u64, buf).unwrap_or(0);
@@ -32,6 +39,9 @@ fn one(e: &mut Engine, fd: i32) -> bool {
     unsafe {
         let mut st = [0u64; 18];
         let present = syscall!(nr::FSTAT, fd, st.as_mut_ptr()) == 0;
+        if present && is_given {
+            return true;
+        }
         if present && (st[0], st[1]) == (d.dev, d.inode) && d.kind != kind::REGULAR {
             // Whoever resumes had it from the same source as the program.
             return true;

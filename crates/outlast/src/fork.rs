@@ -1,0 +1,33 @@
+//! `outlast fork`: a copy of a program goes on by itself.
+
+use crate::state;
+use clap::Args;
+use outlast_supervisor::generations::{choose, list, Wanted};
+use outlast_supervisor::{departure, fork, Error};
+
+/// Run a copy of a program in this terminal
+///
+/// The program itself runs on. The copy has a name, a store and a process id of its own; the files that it has open are the same
+/// files; its connections to others are closed, and standard input, output and error are those of this command.
+#[derive(Args)]
+pub struct Fork {
+    /// The program
+    name: String,
+    /// From which state: a number that `outlast generations` lists, or an age such as 30s  [default: the last commit]
+    #[arg(long, value_name = "AGE|GENERATION")]
+    generation: Option<Wanted>,
+    /// Name of the copy  [default: the program's, with a number]
+    #[arg(long = "name", value_name = "NEW")]
+    new: Option<String>,
+}
+
+impl Fork {
+    pub fn execute(self) -> Result<i32, Error> {
+        let folder = state::open()?.program(&self.name)?;
+        let number = match self.generation {
+            Some(wanted) => Some(choose(&self.name, &list(&folder)?, wanted)?),
+            None => None,
+        };
+        departure::depart(fork::fork(&folder, number, self.new.as_deref())?)
+    }
+}

@@ -1,0 +1,30 @@
+//! `outlast rewind`: back to an older state.
+
+use crate::state;
+use clap::Args;
+use outlast_supervisor::generations::{choose, list, rewind, Wanted};
+use outlast_supervisor::Error;
+
+/// Have a program go back to an older state
+///
+/// It goes on from there, in its own terminal; states after that one are given up. What it sent since stays sent, what it read since
+/// is not read again, and files stay as they are.
+#[derive(Args)]
+pub struct Rewind {
+    /// The program
+    name: String,
+    /// A number that `outlast generations` lists, or an age: 30s takes the newest state that is at least so old
+    #[arg(value_name = "AGE|GENERATION")]
+    to: Wanted,
+}
+
+impl Rewind {
+    pub fn execute(self) -> Result<i32, Error> {
+        let folder = state::open()?.program(&self.name)?;
+        let number = choose(&self.name, &list(&folder)?, self.to)?;
+        if !rewind(&folder, number)? {
+            eprintln!("outlast: {name} is in that state now; go on with `outlast resume {name}`", name = self.name);
+        }
+        Ok(0)
+    }
+}

@@ -1,0 +1,143 @@
+//! `outlast fork`: a copy of a program goes on from an older generation, or from the last commit, under a name of its own.
+//!
+//! The files that it has open are the same files, by name; connections are found closed; standard input, output and error
+//! are those of whoever forks.
+
+use crate::clock;
+use crate::end::End;
+use crate::error::Error;
+use crate::further_back::replace;
+use crate::generation::Generation;
+use crate::generations::none_of;
+use crate::keeping::PutOff;
+use crate::launch::Command;
+use crate::log::{Entry, Kind};
+use crate::meta::{self, Meta};
+use crate::orphans::{is_alive, is_resumable};
+use crate::program_folder::ProgramFolder;
+use crate::session::Session;
+use crate::signals::Signals;
+use crate::state_folder::StateFolder;
+use crate::stores::StorePlace;
+use crate::supervisor::{Parts, Supervisor};
+use outlast_archive::{Archive, ArchiveError, Place, Policy, Writer};
+use outlast_image::control::other_state;
+use rustix::io::Errno;
+use std::ffi::OsString;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::{Acquire, Release};
+use std::time::SystemTime;
+
+/// How often a generation is read again that was given up in the middle.
+const TRIES: u32 = 3;
+/// An archive that holds one generation for a moment.
+const FOR_A_MOMENT: Policy = Policy { every_ns: u64::MAX, keep_ns: u64::MAX, budget: u64::MAX };
+
+/// Runs a copy of a program in the current terminal, until it has ended for good. `number`: the generation; none: the last
+/// commit.
+pub fn fork(of: &ProgramFolder, number: Option<u64>, name: Option<&str>) -> Result<End, Error> {
+    let original = Meta::read(of)?;
+    let session = of.open_session().map_err(|_| Error::NothingLeft(of.name().into()))?;
+    let alive = is_alive(&session);
+    if original.ended.is_some() || original.going_back.is_some() || !alive && !is_resumable(&session) {
+        return Err(Error::NothingLeft(of.name().into()));
+    }
+    let place = StorePlace::of(of, original.store.as_ref().map(|path| path.to_path()).as_deref())?;
+    let state = StateFolder::open()?;
+    let (folder, lock) = state.create(name, Path::new(of.name()))?;
+    let stores = match &original.store {
+        Some(path) => StorePlace::of(&folder, Some(&path.to_path()))?,
+        None => StorePlace::beside(&folder)?,
+    };
+    let copied = copy(of, &original, &place, &session, alive, number, &folder, &stores);
+    let (generation, meta) = copied.inspect_err(|_| {
+        stores.remove(0);
+        // What cannot be removed is taken over by the next program of this name.
+        let _ = folder.clear();
+    })?;
+    let signals = Signals::block().map_err(|e| Error::Kernel("block signals", e))?;
+    let argv: Vec<OsString> = meta.argv.iter().map(|arg| arg.to_os_string()).collect();
+    let command = Command::new(&meta.exe.to_path(), &argv)?;
+    let cwd = meta.cwd.to_path();
+    std::env::set_current_dir(&cwd).map_err(|e| Error::File(cwd, Errno::from_io_error(&e).unwrap_or(Errno::IO)))?;
+    meta.write(&folder, &stores)?;
+    let generation = Generation::new(&folder, meta.generation, generation, stores.open()?)?;
+    let mut supervisor = Supervisor::new(Parts { folder, lock, stores, meta, command, signals }, generation)?;
+    supervisor.committed = true;
+    let from = number.map_or_else(|| "its last commit".into(), |number| format!("generation {number}"));
+    supervisor.log.add(&Entry::new(Kind::Forked).cause(format!("{}, {from}", of.name())));
+    let end = match supervisor.cold_resume("fork", clock::monotonic()) {
+        Some(end) => end,
+        None => supervisor.watch(),
+    };
+    if supervisor.kept {
+        // A copy that never ran is nothing that anybody wants to keep.
+        supervisor.clear_away();
+        return Ok(End::Exited(1));
+    }
+    Ok(end)
+}
+
+/// Session, store and description of the copy.
+#[allow(clippy::too_many_arguments, reason = "both sides of a copy")]
+fn copy(
+    of: &ProgramFolder,
+    original: &Meta,
+    place: &StorePlace,
+    from: &Session,
+    alive: bool,
+    number: Option<u64>,
+    folder: &ProgramFolder,
+    stores: &StorePlace,
+) -> Result<(Session, Meta), Error> {
+    let failed = |error| Error::Generation(of.name().into(), error);
+    let session = folder.create_session("session")?;
+    // There is one to be recovered from, as soon as there is a process.
+    session.control().commits.store(1, Release);
+    session.control().other_state.store(other_state::COPY, Release);
+    let made_for = (&original.options, original.generation);
+    let last = from.control().last_seq.load(Acquire);
+    let made = |place: &Place, number| -> Result<(), ArchiveError> {
+        let store = stores.create(0).map_err(|_| ArchiveError::NoRoom)?;
+        replace(store, place, number, last, made_for)
+    };
+    match number {
+        Some(number) => {
+            let archive = place.archive()?;
+            let mut copied = made(&archive, number);
+            for _ in 1..TRIES {
+                if copied.is_ok() {
+                    break;
+                }
+                copied = made(&archive, number);
+            }
+            copied.map_err(|error| match error {
+                ArchiveError::Missing(_) => {
+                    none_of(of.name(), &Archive::list(&archive).unwrap_or_default(), &number.to_string())
+                }
+                error => failed(error),
+            })?;
+        }
+        None => {
+            let mut archive = Archive::open(stores.archive()?, FOR_A_MOMENT).map_err(failed)?;
+            let (store, over) = (place.open()?, AtomicU32::new(0));
+            let hold = PutOff { session: from, store: &store, over: &over };
+            let writer = if alive { Writer::Program(&hold) } else { Writer::Nobody };
+            let kept = archive.keep(store.as_fd(), &writer).map_err(failed)?;
+            let copied = made(archive.place(), kept.number);
+            archive.place().clear();
+            copied.map_err(failed)?;
+        }
+    }
+    let meta = Meta {
+        started: humantime::format_rfc3339_micros(SystemTime::now()).to_string(),
+        store: original.store.as_ref().map(|_| stores.path().into()),
+        supervisor: meta::Supervisor::this(),
+        commits_before: 0,
+        recoveries_before: 0,
+        ..original.clone()
+    };
+    Ok((session, meta))
+}

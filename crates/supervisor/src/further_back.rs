@@ -1,0 +1,280 @@
+//! Rung 6, and `outlast rewind`: the program goes on from an older generation. Not invisible: what it sent since stays sent,
+//! what it read since is not read again, and files that it wrote to stay as they are.
+
+use crate::clock;
+use crate::end::End;
+use crate::error::Error;
+use crate::exec::Handover;
+use crate::futex;
+use crate::generations::age;
+use crate::keeping::Keeping;
+use crate::log::{Entry, Kind};
+use crate::options::Options;
+use crate::respawn::Recovering;
+use crate::supervisor::Supervisor;
+use crate::verdict::Tries;
+use outlast_archive::{Archive, ArchiveError, Generation, Kept, Place, Target};
+use outlast_image::control::{go_back, other_state, state, went_back, Control};
+use outlast_image::inject::option;
+use outlast_image::journal;
+use outlast_store::{Params, PlainFile, Store, SCRATCH_LEN};
+use std::os::fd::OwnedFd;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
+use std::time::Duration;
+
+/// The numbers of commits, notes and completions of the dead must mean nothing to a program that went back.
+const APART: u64 = 16;
+
+/// Which generations were tried against a failure.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FurtherBack {
+    /// Signal and instruction of the failure.
+    failure: (i32, u64),
+    /// The generation that was gone back to last; 0: none.
+    tried: u64,
+}
+
+impl FurtherBack {
+    /// The generation to go back to now, of those kept (ascending): the newest at first, an older one each time that the same
+    /// failure comes again, or another one before there was a new generation. None: there is none left.
+    pub fn next(&self, failure: (i32, u64), kept: &[u64]) -> Option<u64> {
+        let repeats = self.tried > 0 && failure == self.failure;
+        let has_progressed = kept.last().is_some_and(|newest| *newest > self.tried);
+        let before = if repeats || !has_progressed { self.tried } else { u64::MAX };
+        let before = if self.tried == 0 { u64::MAX } else { before };
+        kept.iter().rev().copied().find(|number| *number < before)
+    }
+}
+
+impl Supervisor {
+    /// The same failure again and again: goes back to an older generation, or gives up.
+    pub(crate) fn go_further_back(&mut self, cause: &str, signal: i32, end: End) -> Option<End> {
+        let died = clock::monotonic();
+        let failure = (signal, self.generation.control().fault_rip.load(Acquire));
+        let Some(mut archive) = self.take_archive() else { return Some(self.give_up(cause, end)) };
+        loop {
+            let kept: Vec<u64> = archive.kept().iter().map(|kept| kept.number).collect();
+            let Some(number) = self.further_back.next(failure, &kept) else {
+                let cause = match self.further_back.tried {
+                    0 => format!("{cause} again and again, and no older generation is kept"),
+                    _ => format!("{cause} again and again, also from all older generations"),
+                };
+                return Some(self.give_up(&cause, end));
+            };
+            self.further_back = FurtherBack { failure, tried: number };
+            match self.verify(&archive, number).and_then(|()| self.become_generation(&mut archive, number)) {
+                Ok(kept) => {
+                    self.keeping = Keeping::Paused(archive);
+                    let what = describe(&kept);
+                    let (command, name) = (self.command.name(), self.folder.name());
+                    eprintln!("outlast: {command} met {cause} again and again; it goes on from {what}; see `outlast log {name}`");
+                    return self.bring_back(format!("{what} after {cause}"), died);
+                }
+                Err(error) => self.log.add(&Entry::new(Kind::NotKept).cause(error.to_string()).pid(self.pid)),
+            }
+        }
+    }
+
+    /// Serves `outlast rewind`.
+    pub(crate) fn on_wish_to_go_back(&mut self) -> Option<End> {
+        let control = self.generation.control();
+        if control.go_back.load(Acquire) != go_back::ASKED {
+            return None;
+        }
+        let (outcome, end) = self.go_back_as_wished(control.go_back_to.load(Acquire));
+        let control = self.generation.control();
+        control.went_back.store(outcome, Release);
+        let _ = control.go_back.compare_exchange(go_back::ASKED, go_back::NONE, AcqRel, Acquire);
+        futex::wake(&control.go_back);
+        end
+    }
+
+    fn go_back_as_wished(&mut self, number: u64) -> (u32, Option<End>) {
+        let began = clock::monotonic();
+        let control = self.generation.control();
+        let is_settled = matches!(self.handover, Handover::None) && self.recovering.is_none();
+        if !is_settled || control.state.load(Acquire) != state::PROTECTED || !self.kin.has(self.pid) {
+            return (went_back::NOT_NOW, None);
+        }
+        let Some(mut archive) = self.take_archive() else { return (went_back::MISSING, None) };
+        if let Err(error) = self.verify(&archive, number) {
+            self.keeping = Keeping::Paused(archive);
+            let missing = matches!(error, ArchiveError::Missing(_));
+            return (if missing { went_back::MISSING } else { went_back::DAMAGED }, None);
+        }
+        // What it may do is asked while it still lives.
+        self.look_at_credentials();
+        self.kin.kill(self.pid);
+        self.drain_events();
+        let became = self.become_generation(&mut archive, number);
+        self.keeping = Keeping::Paused(archive);
+        let end = match became {
+            Ok(kept) => self.bring_back(describe(&kept), began),
+            Err(error) => {
+                self.kept = true;
+                let cause = format!("generation {number} could not be put into its store ({error})");
+                Some(self.give_up(&cause, End::Killed(libc::SIGKILL)))
+            }
+        };
+        (if end.is_none() { went_back::DONE } else { went_back::FAILED }, end)
+    }
+
+    fn verify(&self, archive: &Archive, number: u64) -> Result<(), ArchiveError> {
+        archive.generation(number)?.verify()
+    }
+
+    /// Makes the store of the dead program hold a generation, which has been verified, and gives up those after it.
+    fn become_generation(&mut self, archive: &mut Archive, number: u64) -> Result<Kept, ArchiveError> {
+        let kept = archive.kept().iter().find(|kept| kept.number == number).copied();
+        let kept = kept.ok_or(ArchiveError::Missing(number))?;
+        self.meta.going_back = Some(number);
+        let _ = self.meta.write(&self.folder, &self.stores);
+        let control = self.generation.control();
+        let last = control.last_seq.load(Acquire);
+        let made_for = (&self.meta.options, self.meta.generation);
+        replace(self.generation.store.try_clone()?, archive.place(), number, last, made_for)?;
+        archive.give_up_after(number);
+        forget(control);
+        control.other_state.store(other_state::OLDER, Release);
+        control.state.store(state::STARTING, Release);
+        self.generation.session.clear_signals_in_hand();
+        self.meta.going_back = None;
+        let _ = self.meta.write(&self.folder, &self.stores);
+        self.tries = Tries::default();
+        Ok(kept)
+    }
+
+    /// Finishes what a supervisor had begun that died: until then the store holds nothing.
+    pub(crate) fn finish_going_back(&mut self) -> Result<(), Error> {
+        let Some(number) = self.meta.going_back else { return Ok(()) };
+        self.go_back_at_rest(number)?;
+        let control = self.generation.control();
+        control.went_back.store(went_back::DONE, Release);
+        control.go_back.store(go_back::NONE, Release);
+        futex::wake(&control.go_back);
+        Ok(())
+    }
+
+    /// Makes the store of a program of which nothing runs hold a generation.
+    pub(crate) fn go_back_at_rest(&mut self, number: u64) -> Result<(), Error> {
+        let name = self.folder.name().to_string();
+        let mut archive = self.take_archive().ok_or_else(|| Error::NoGenerations(name.clone()))?;
+        let verified = self.verify(&archive, number);
+        let became = verified.and_then(|()| self.become_generation(&mut archive, number));
+        self.keeping = Keeping::Paused(archive);
+        became.map(drop).map_err(|error| Error::Generation(name, error))
+    }
+
+    /// A process for the state that the store now holds.
+    fn bring_back(&mut self, what: String, died: u64) -> Option<End> {
+        let control = self.generation.control();
+        control.t_death.store(died, Release);
+        let (restored, seq) = (control.restored.load(Acquire), control.last_seq.load(Acquire));
+        match self.respawn() {
+            Some(pid) => {
+                self.pid = pid;
+                self.generation.control().program_pid.store(pid, Release);
+                self.follow_faults();
+                let (kind, phase) = (Kind::WentBack, u32::MAX);
+                self.recovering = Some(Recovering { kind, rung: 6, cause: what, died, seq, phase, restored });
+                None
+            }
+            None => {
+                let end = self.cold_resume(&what, died);
+                if let Some(recovering) = &mut self.recovering {
+                    (recovering.kind, recovering.rung) = (Kind::WentBack, 6);
+                }
+                end
+            }
+        }
+    }
+}
+
+/// What the dead left in the session that a successor would take for its own.
+fn forget(control: &Control) {
+    control.birth.store(0, Release);
+    control.missed.store(0, Release);
+    control.sent.store(0, Release);
+    control.unreadable.store(0, Release);
+    for word in [&control.fault_signal, &control.fault_repeats] {
+        word.store(0, Release);
+    }
+}
+
+/// A generation in words.
+fn describe(kept: &Kept) -> String {
+    format!(
+        "generation {} of {} before",
+        kept.number,
+        humantime::format_duration(Duration::from_secs(age(kept).as_secs()))
+    )
+}
+
+/// Makes a store that nobody uses hold a generation. What is to be undone of the dead's files and descriptors stays to be
+/// undone; `last` is the number of its last commit, as far as that is known.
+pub(crate) fn replace(
+    store: OwnedFd,
+    place: &Place,
+    number: u64,
+    last: u64,
+    (options, image): (&Options, u32),
+) -> Result<(), ArchiveError> {
+    let mut scratch = vec![0; SCRATCH_LEN as usize];
+    let (mut seq, mut undo) = (last, Vec::new());
+    if let Ok((mut store, _)) = Store::peek(PlainFile::new(store.try_clone()?)?, &mut scratch) {
+        seq = seq.max(store.seq());
+        store.journal_for_each(&mut |_, kind, bytes| {
+            // What it read and what signals it took are not for the state before. Entries name others by their places.
+            let is_given_up = matches!(kind, journal::INPUT | journal::SIGNAL);
+            undo.push((if is_given_up { journal::NOTHING } else { kind }, bytes.to_vec()));
+        });
+    }
+    let mut generation = Generation::read(place, number)?;
+    let base_seq = seq.max(generation.seq()) + APART;
+    let durable = options.bits & option::DURABLE != 0;
+    let params =
+        Params { ring_len: options.ring_len, durable, id: new_id()?, generation: image, base_seq, ..Params::default() };
+    generation.write_to(Target { file: store, params, journal: undo })
+}
+
+/// The random id of a new store.
+fn new_id() -> Result<[u8; 16], ArchiveError> {
+    let mut id = [0; 16];
+    rustix::rand::getrandom(&mut id, rustix::rand::GetRandomFlags::empty())?;
+    Ok(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CRASH: (i32, u64) = (libc::SIGSEGV, 0x1000);
+    const OTHER: (i32, u64) = (libc::SIGABRT, 0x2000);
+
+    #[test]
+    fn the_same_failure_goes_further_back_each_time_until_there_is_nothing_left() {
+        let mut state = FurtherBack::default();
+        let mut kept = vec![3, 5, 8, 9];
+        for wanted in [9, 8, 5, 3] {
+            assert_eq!(state.next(CRASH, &kept), Some(wanted));
+            state = FurtherBack { failure: CRASH, tried: wanted };
+            kept.retain(|number| *number <= wanted);
+        }
+        assert_eq!(state.next(CRASH, &kept), None);
+        // Generations made since then come from the one that did not help.
+        assert_eq!(state.next(CRASH, &[3, 10, 11]), None);
+    }
+
+    #[test]
+    fn another_failure_after_progress_begins_with_the_newest() {
+        let state = FurtherBack { failure: CRASH, tried: 5 };
+        assert_eq!(state.next(OTHER, &[3, 5, 10]), Some(10));
+        assert_eq!(state.next(OTHER, &[3, 5]), Some(3));
+        assert_eq!(state.next(CRASH, &[3, 5, 10]), Some(3));
+    }
+
+    #[test]
+    fn nothing_kept_is_nothing_to_go_back_to() {
+        assert_eq!(FurtherBack::default().next(CRASH, &[]), None);
+    }
+}

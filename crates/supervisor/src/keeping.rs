@@ -1,0 +1,181 @@
+//! Keeping older generations: a thread of the supervisor copies the store, as often as is wanted.
+
+use crate::clock;
+use crate::exec::Handover;
+use crate::futex;
+use crate::log::{Entry, Kind, Log};
+use crate::session::Session;
+use crate::supervisor::Supervisor;
+use outlast_archive::{Archive, ArchiveError, Hold, Policy, Writer};
+use outlast_image::control::state;
+use rustix::fs::fstatvfs;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How long folds are put off at a time.
+const PUT_OFF: Duration = Duration::from_secs(5);
+/// The file system of the store must have that much room beside what putting off takes.
+const ROOM: u64 = 256 << 20;
+/// Stack of the thread.
+const STACK: usize = 1 << 20;
+
+/// Whether generations are kept, and by whom.
+#[derive(Default)]
+pub enum Keeping {
+    /// Nobody is at it.
+    #[default]
+    Idle,
+    /// This thread, until `over` is 1.
+    Busy { over: Arc<AtomicU32>, thread: JoinHandle<Archive> },
+    /// Nobody is at it, and this is what there is.
+    Paused(Archive),
+    /// It was tried and cannot be.
+    Impossible,
+}
+
+/// What the thread works with.
+struct Keeper {
+    archive: Archive,
+    session: Arc<Session>,
+    store: OwnedFd,
+    every: Duration,
+    log: Log,
+    over: Arc<AtomicU32>,
+}
+
+impl Supervisor {
+    /// Whether older generations were asked for.
+    pub(crate) fn keeps_generations(&self) -> bool {
+        self.meta.options.generations.is_some()
+    }
+
+    /// Starts the thread, if there is none.
+    pub(crate) fn begin_keeping(&mut self) {
+        let Some(policy) = self.meta.options.generations else { return };
+        let is_settled = matches!(self.handover, Handover::None) && self.recovering.is_none();
+        if !is_settled || matches!(self.keeping, Keeping::Busy { .. } | Keeping::Impossible) {
+            return;
+        }
+        self.keeping = match self.start_keeper(policy) {
+            Ok(keeping) => keeping,
+            Err(e) => {
+                self.log.add(&Entry::new(Kind::NotKept).cause(e.to_string()).pid(self.pid));
+                Keeping::Impossible
+            }
+        };
+    }
+
+    fn start_keeper(&mut self, policy: Policy) -> Result<Keeping, ArchiveError> {
+        let archive = match self.pause_keeping() {
+            Some(archive) => archive,
+            None => self.open_archive(policy)?,
+        };
+        let over = Arc::new(AtomicU32::new(0));
+        let keeper = Keeper {
+            archive,
+            session: self.generation.session.clone(),
+            store: self.generation.store.try_clone()?,
+            every: Duration::from_nanos(policy.every_ns),
+            log: Log::open(&self.folder).map_err(|_| ArchiveError::NoRoom)?,
+            over: over.clone(),
+        };
+        let thread = std::thread::Builder::new().name("keeper".into()).stack_size(STACK);
+        Ok(Keeping::Busy { over, thread: thread.spawn(|| keeper.run())? })
+    }
+
+    fn open_archive(&self, policy: Policy) -> Result<Archive, ArchiveError> {
+        let place = self.stores.archive().map_err(|_| ArchiveError::Kernel(rustix::io::Errno::MFILE))?;
+        Archive::open(place, policy)
+    }
+
+    /// Stops the thread, and takes from it what is kept. None if nothing is.
+    pub(crate) fn pause_keeping(&mut self) -> Option<Archive> {
+        match std::mem::take(&mut self.keeping) {
+            Keeping::Busy { over, thread } => {
+                over.store(1, Release);
+                futex::wake(&over);
+                thread.join().ok()
+            }
+            Keeping::Paused(archive) => Some(archive),
+            Keeping::Idle | Keeping::Impossible => None,
+        }
+    }
+
+    /// What is kept, also where no thread was at it; nobody keeps any more until [`Supervisor::begin_keeping`].
+    pub(crate) fn take_archive(&mut self) -> Option<Archive> {
+        let policy = self.meta.options.generations?;
+        self.pause_keeping().or_else(|| self.open_archive(policy).ok())
+    }
+
+    /// Nobody keeps any more.
+    pub(crate) fn end_keeping(&mut self) {
+        drop(self.pause_keeping());
+    }
+}
+
+impl Keeper {
+    fn run(mut self) -> Archive {
+        let (mut last, mut told) = (None, None);
+        let mut next = Instant::now() + self.every;
+        while !self.is_over() {
+            let left = next.saturating_duration_since(Instant::now());
+            if !left.is_zero() {
+                futex::wait(&self.over, 0, left);
+                continue;
+            }
+            next = Instant::now() + self.every;
+            let control = self.session.control();
+            let seq = control.last_seq.load(Acquire);
+            if last == Some(seq) || control.state.load(Acquire) != state::PROTECTED {
+                continue;
+            }
+            let hold = PutOff { session: &self.session, store: &self.store, over: &self.over };
+            match self.archive.keep(self.store.as_fd(), &Writer::Program(&hold)) {
+                Ok(kept) => (last, told) = (Some(kept.seq), None),
+                Err(ArchiveError::Cancelled) => (),
+                Err(error) if told == Some(error) => (),
+                Err(error) => {
+                    self.log.add(&Entry::new(Kind::NotKept).cause(error.to_string()).seq(seq));
+                    told = Some(error);
+                }
+            }
+        }
+        self.archive
+    }
+
+    fn is_over(&self) -> bool {
+        self.over.load(Acquire) != 0
+    }
+}
+
+/// Asks the engine of a program that runs.
+pub struct PutOff<'a> {
+    pub session: &'a Session,
+    pub store: &'a OwnedFd,
+    /// 1: the copy is to be given up.
+    pub over: &'a AtomicU32,
+}
+
+impl Hold for PutOff<'_> {
+    fn put_off(&self) {
+        // What is not folded takes room, which the program's next commit may need.
+        let has_room = fstatvfs(self.store).is_ok_and(|stat| stat.f_bavail.saturating_mul(stat.f_frsize) > ROOM);
+        if has_room {
+            let until = clock::monotonic() + PUT_OFF.as_nanos() as u64;
+            self.session.control().no_fold_until.fetch_max(until, AcqRel);
+        }
+    }
+
+    fn release(&self) {
+        // Somebody else who copies just now has to look once more.
+        self.session.control().no_fold_until.store(0, Release);
+    }
+
+    fn is_over(&self) -> bool {
+        self.over.load(Acquire) != 0
+    }
+}
