@@ -3,6 +3,7 @@
 mod calls;
 mod commit;
 mod computation;
+mod generations;
 mod interactive;
 mod memory;
 mod print;
@@ -16,6 +17,7 @@ use crate::measurement::Measurement;
 use calls::Calls;
 use commit::{Commit, Means};
 use computation::Computation;
+use generations::Generations;
 use interactive::Interactive;
 use memory::Memory;
 use print::Print;
@@ -52,6 +54,7 @@ pub fn all() -> Vec<Box<dyn Measurement>> {
         Box::new(Interactive::game()),
         Box::new(Startup::Python),
         Box::new(Startup::Java),
+        Box::new(Generations),
         Box::new(Memory { megabytes: 10 }),
         Box::new(Memory { megabytes: 500 }),
     ]
