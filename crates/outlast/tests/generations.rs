@@ -379,6 +379,18 @@ fn connections_go_on_in_the_program_that_went_back_and_not_in_a_copy() {
     assert!(copy.home.status("copy")["degradations"].to_string().contains("descriptor-lost"));
     peer.write_all(b"still here").unwrap();
     assert_eq!(program.ask("s.recv(10)"), "b'still here'");
+    let mut heir = Obedient::fork(&home, "client", "heir", &["--connections", "given"]);
+    heir.told = 200;
+    assert_eq!(heir.ask("x, s.send(b'heir')"), "1 4");
+    assert_eq!(program.ask("s.send(b'both')"), "4");
+    let mut heard = [0; 8];
+    peer.read_exact(&mut heard).unwrap();
+    assert_eq!(&heard, b"heirboth");
+    // Nobody else keeps it open.
+    for program in [program, heir] {
+        assert_eq!(program.end().status.code(), Some(0));
+    }
+    assert_eq!(peer.read(&mut heard).unwrap(), 0);
 }
 
 /// The damage was committed before the crash: going back to the last commit meets the same crash again and again.
@@ -411,6 +423,28 @@ fn a_failure_that_repeats_is_met_with_an_older_state() {
     let output = program.end();
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     assert!(String::from_utf8_lossy(&output.stderr).contains("it goes on from generation"), "{}", said(&output));
+}
+
+/// A store that cannot be read is no end where there is an older state.
+#[test]
+fn a_damaged_store_is_met_with_an_older_state() {
+    let home = Home::new();
+    let mut program = Obedient::start(&home, "torn", &OFTEN);
+    program.say("x = 4");
+    assert_eq!(program.ask("x"), "4");
+    program.keeps();
+    let status = home.status("torn");
+    let mut store = File::options().write(true).open(status["store"].as_str().unwrap()).unwrap();
+    store.write_all(&[0x55; 12 << 10]).unwrap();
+    kill(&status["pid"], libc::SIGKILL);
+    home.await_event("torn", "went-back", 1);
+    assert_eq!(program.ask("x"), "4");
+    kill(&home.status("torn")["pid"], libc::SIGKILL);
+    assert_eq!(program.ask("x"), "4");
+    program.say("sys.exit(6)");
+    let output = program.end();
+    assert_eq!(output.status.code(), Some(6), "{}", said(&output));
+    assert!(!home.state().join("torn/store").exists());
 }
 
 /// What fails in every state ends, and says that everything was tried.

@@ -37,7 +37,7 @@ pub enum Born {
 impl Birth {
     /// Starts the process, with what it must have if that is given.
     pub fn begin(command: &Command, signals: &Inherited, credentials: Option<Credentials>) -> Result<Self, Errno> {
-        let channel = Channel::new()?;
+        let channel = Channel::new(command.above_given())?;
         let pid = launch::start_traced(command, channel.theirs(), signals, credentials.as_ref())?;
         Ok(Self { pid, channel, credentials })
     }

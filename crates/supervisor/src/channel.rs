@@ -2,7 +2,7 @@
 
 use crate::remote::Batch;
 use libc::pid_t;
-use rustix::io::Errno;
+use rustix::io::{fcntl_dupfd_cloexec, Errno};
 use rustix::net::sockopt::socket_peercred;
 use rustix::net::{
     accept_with, bind, getsockname, listen, sendmsg, socket_with, socketpair, AddressFamily, SendAncillaryBuffer,
@@ -10,7 +10,7 @@ use rustix::net::{
 };
 use std::io::IoSlice;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 
 /// How many descriptors are handed over at most: engine, session, store, and three of a fault list.
 pub const DESCRIPTORS: usize = 6;
@@ -22,8 +22,10 @@ pub struct Channel {
 }
 
 impl Channel {
-    pub fn new() -> Result<Self, Errno> {
+    /// The process's end has a number that is at least `above`.
+    pub fn new(above: RawFd) -> Result<Self, Errno> {
         let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+        let theirs = if above > 0 { fcntl_dupfd_cloexec(&theirs, above)? } else { theirs };
         Ok(Self { ours, theirs })
     }
 

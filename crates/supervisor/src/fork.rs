@@ -1,7 +1,7 @@
 //! `outlast fork`: a copy of a program goes on from an older generation, or from the last commit, under a name of its own.
 //!
-//! The files that it has open are the same files, by name; connections are found closed; standard input, output and error
-//! are those of whoever forks.
+//! The files that it has open are the same files, by name; connections are found closed, unless they are given to it;
+//! standard input, output and error are those of whoever forks.
 
 use crate::clock;
 use crate::end::End;
@@ -20,11 +20,14 @@ use crate::signals::Signals;
 use crate::state_folder::StateFolder;
 use crate::stores::StorePlace;
 use crate::supervisor::{Parts, Supervisor};
+use crate::{processes, status};
 use outlast_archive::{Archive, ArchiveError, Place, Policy, Writer};
 use outlast_image::control::other_state;
+use outlast_image::layout::{ENGINE_FDS, HIDING_FDS};
+use rustix::fs::{fstat, FileType};
 use rustix::io::Errno;
 use std::ffi::OsString;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd, RawFd};
 use std::path::Path;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Acquire, Release};
@@ -36,14 +39,15 @@ const TRIES: u32 = 3;
 const FOR_A_MOMENT: Policy = Policy { every_ns: u64::MAX, keep_ns: u64::MAX, budget: u64::MAX };
 
 /// Runs a copy of a program in the current terminal, until it has ended for good. `number`: the generation; none: the last
-/// commit.
-pub fn fork(of: &ProgramFolder, number: Option<u64>, name: Option<&str>) -> Result<End, Error> {
+/// commit. `shares`: what connections the program has open the copy has, too.
+pub fn fork(of: &ProgramFolder, number: Option<u64>, name: Option<&str>, shares: bool) -> Result<End, Error> {
     let original = Meta::read(of)?;
     let session = of.open_session().map_err(|_| Error::NothingLeft(of.name().into()))?;
     let alive = is_alive(&session);
     if original.ended.is_some() || original.going_back.is_some() || !alive && !is_resumable(&session) {
         return Err(Error::NothingLeft(of.name().into()));
     }
+    let connections = if shares { connections(of.name(), &session)? } else { Vec::new() };
     let place = StorePlace::of(of, original.store.as_ref().map(|path| path.to_path()).as_deref())?;
     let state = StateFolder::open()?;
     let (folder, lock) = state.create(name, Path::new(of.name()))?;
@@ -59,7 +63,8 @@ pub fn fork(of: &ProgramFolder, number: Option<u64>, name: Option<&str>) -> Resu
     })?;
     let signals = Signals::block().map_err(|e| Error::Kernel("block signals", e))?;
     let argv: Vec<OsString> = meta.argv.iter().map(|arg| arg.to_os_string()).collect();
-    let command = Command::new(&meta.exe.to_path(), &argv)?;
+    let mut command = Command::new(&meta.exe.to_path(), &argv)?;
+    command.give(connections).map_err(|e| Error::Kernel("copy a connection", e))?;
     let cwd = meta.cwd.to_path();
     std::env::set_current_dir(&cwd).map_err(|e| Error::File(cwd, Errno::from_io_error(&e).unwrap_or(Errno::IO)))?;
     meta.write(&folder, &stores)?;
@@ -70,7 +75,10 @@ pub fn fork(of: &ProgramFolder, number: Option<u64>, name: Option<&str>) -> Resu
     supervisor.log.add(&Entry::new(Kind::Forked).cause(format!("{}, {from}", of.name())));
     let end = match supervisor.cold_resume("fork", clock::monotonic()) {
         Some(end) => end,
-        None => supervisor.watch(),
+        None => {
+            supervisor.command.give_nothing();
+            supervisor.watch()
+        }
     };
     if supervisor.kept {
         // A copy that never ran is nothing that anybody wants to keep.
@@ -78,6 +86,28 @@ pub fn fork(of: &ProgramFolder, number: Option<u64>, name: Option<&str>) -> Resu
         return Ok(End::Exited(1));
     }
     Ok(end)
+}
+
+/// The sockets and pipes of a program that runs, and their numbers, but for the standard streams and the engine's own.
+fn connections(name: &str, session: &Session) -> Result<Vec<(OwnedFd, RawFd)>, Error> {
+    let pid = status::program(session, None).ok_or_else(|| Error::NotRunning(name.into()))?;
+    let first = session.inject_args().session_fd;
+    let engines = first..first + ENGINE_FDS + HIDING_FDS;
+    let mut found = Vec::new();
+    for number in processes::descriptors(pid).into_iter().filter(|number| *number > 2 && !engines.contains(number)) {
+        // One that was closed meanwhile is closed in the copy as well.
+        match processes::descriptor_of(pid, number) {
+            Ok(fd) if is_connection(&fd) => found.push((fd, number)),
+            Ok(_) | Err(Errno::BADF) => (),
+            Err(e) => return Err(Error::Kernel("take over a connection of the program", e)),
+        }
+    }
+    Ok(found)
+}
+
+fn is_connection(fd: &OwnedFd) -> bool {
+    let kind = fstat(fd).map(|stat| FileType::from_raw_mode(stat.st_mode));
+    matches!(kind, Ok(FileType::Socket | FileType::Fifo))
 }
 
 /// Session, store and description of the copy.

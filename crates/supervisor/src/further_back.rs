@@ -65,6 +65,7 @@ impl Supervisor {
             match self.verify(&archive, number).and_then(|()| self.become_generation(&mut archive, number)) {
                 Ok(kept) => {
                     self.keeping = Keeping::Paused(archive);
+                    self.kept = false;
                     let what = describe(&kept);
                     let (command, name) = (self.command.name(), self.folder.name());
                     eprintln!("outlast: {command} met {cause} again and again; it goes on from {what}; see `outlast log {name}`");
@@ -78,7 +79,9 @@ impl Supervisor {
     /// Serves `outlast rewind`.
     pub(crate) fn on_wish_to_go_back(&mut self) -> Option<End> {
         let control = self.generation.control();
-        if control.go_back.load(Acquire) != go_back::ASKED {
+        // What is on its way comes first: its end rings.
+        let is_settled = matches!(self.handover, Handover::None) && self.recovering.is_none();
+        if control.go_back.load(Acquire) != go_back::ASKED || !is_settled {
             return None;
         }
         let (outcome, end) = self.go_back_as_wished(control.go_back_to.load(Acquire));
@@ -92,8 +95,7 @@ impl Supervisor {
     fn go_back_as_wished(&mut self, number: u64) -> (u32, Option<End>) {
         let began = clock::monotonic();
         let control = self.generation.control();
-        let is_settled = matches!(self.handover, Handover::None) && self.recovering.is_none();
-        if !is_settled || control.state.load(Acquire) != state::PROTECTED || !self.kin.has(self.pid) {
+        if control.state.load(Acquire) != state::PROTECTED || !self.kin.has(self.pid) {
             return (went_back::NOT_NOW, None);
         }
         let Some(mut archive) = self.take_archive() else { return (went_back::MISSING, None) };
@@ -148,6 +150,7 @@ impl Supervisor {
     pub(crate) fn finish_going_back(&mut self) -> Result<(), Error> {
         let Some(number) = self.meta.going_back else { return Ok(()) };
         self.go_back_at_rest(number)?;
+        self.log.add(&Entry::new(Kind::WentBack).cause(format!("generation {number}")).rung(6));
         let control = self.generation.control();
         control.went_back.store(went_back::DONE, Release);
         control.go_back.store(go_back::NONE, Release);

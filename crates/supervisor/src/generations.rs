@@ -15,6 +15,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// How long going back may take: gigabytes are decompressed twice.
 const PATIENCE: Duration = Duration::from_secs(300);
+/// How long nothing of a program may be there before nobody is expected to come any more.
+const SUCCESSION: Duration = Duration::from_secs(5);
 /// How often somebody looks whether there is still a supervisor to wait for.
 const PULSE: Duration = Duration::from_millis(50);
 
@@ -99,10 +101,13 @@ pub fn rewind(folder: &ProgramFolder, number: u64) -> Result<bool, Error> {
     control.go_back_to.store(number, Release);
     word.store(go_back::ASKED, Release);
     futex::wake(word);
-    let asked = Instant::now();
+    let (asked, mut seen) = (Instant::now(), Instant::now());
     while word.load(Acquire) == go_back::ASKED {
         futex::wait(word, go_back::ASKED, PULSE);
-        let is_over = !folder.has("session") || asked.elapsed() > PATIENCE;
+        if is_alive(&session) || Meta::read(folder).is_ok_and(|meta| meta.supervisor.is_alive()) {
+            seen = Instant::now();
+        }
+        let is_over = !folder.has("session") || seen.elapsed() > SUCCESSION || asked.elapsed() > PATIENCE;
         if is_over && word.compare_exchange(go_back::ASKED, go_back::NONE, AcqRel, Acquire).is_ok() {
             return Err(Error::NotRunning(name.into()));
         }

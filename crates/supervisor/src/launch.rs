@@ -6,10 +6,10 @@ use crate::error::Error;
 use crate::signals::Inherited;
 use crate::trace::{self, Fault};
 use libc::{c_char, pid_t};
-use rustix::io::Errno;
+use rustix::io::{fcntl_dupfd_cloexec, Errno};
 use rustix::pipe::{pipe_with, PipeFlags};
 use std::ffi::{CString, OsString};
-use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
@@ -19,6 +19,8 @@ pub struct Command {
     argv: Vec<CString>,
     /// What to execute when the kernel knows no format for the file: a shell, as execvp does.
     shell: Vec<CString>,
+    /// What a traced process has open besides, and under which numbers.
+    given: Vec<(OwnedFd, RawFd)>,
 }
 
 impl Command {
@@ -28,7 +30,7 @@ impl Command {
         let path = c(path.as_os_str().as_bytes())?;
         let argv = argv.iter().map(|arg| c(arg.as_bytes())).collect::<Result<Vec<_>, _>>()?;
         let shell = [c"/bin/sh".to_owned(), path.clone()].into_iter().chain(argv.iter().skip(1).cloned()).collect();
-        Ok(Self { path, argv, shell })
+        Ok(Self { path, argv, shell, given: Vec::new() })
     }
 
     /// Has it executed from another path: its own is gone.
@@ -36,6 +38,25 @@ impl Command {
         let path = CString::new(path.as_os_str().as_bytes());
         self.path = path.map_err(|e| Error::NulByte(String::from_utf8_lossy(&e.into_vec()).into()))?;
         Ok(())
+    }
+
+    /// Traced processes get these descriptors, under these numbers.
+    pub fn give(&mut self, descriptors: Vec<(OwnedFd, RawFd)>) -> Result<(), Errno> {
+        let above = descriptors.iter().map(|(_, number)| number + 1).max().unwrap_or(0);
+        // None of them lies where another one is to be.
+        let moved = descriptors.into_iter().map(|(fd, number)| Ok((fcntl_dupfd_cloexec(fd, above)?, number)));
+        self.given = moved.collect::<Result<_, Errno>>()?;
+        Ok(())
+    }
+
+    /// They get no more: what nobody else has open is closed.
+    pub fn give_nothing(&mut self) {
+        self.given.clear();
+    }
+
+    /// A number above all that are given.
+    pub fn above_given(&self) -> RawFd {
+        self.given.iter().map(|(_, number)| number + 1).max().unwrap_or(0)
     }
 
     /// How the command is called in messages.
@@ -153,6 +174,11 @@ fn become_program(
         if let Begin::Traced(channel, credentials) = begin {
             if libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) < 0 || libc::fcntl(channel, libc::F_SETFD, 0) < 0 {
                 libc::_exit(NOT_TRACED);
+            }
+            for (from, to) in &command.given {
+                if libc::dup2(from.as_raw_fd(), *to) < 0 {
+                    libc::_exit(NOT_TRACED);
+                }
             }
             if let Some(credentials) = credentials {
                 credentials.assume();
