@@ -1,7 +1,7 @@
 # make demo, make test, make bench: all a fresh Debian 12 with a Rust toolchain needs.
 CASES = cargo test --release -p outlast-cases
 
-.PHONY: build demo test bench soak mutants fuzz licences lint install-deps
+.PHONY: build demo test bench soak mutants power fuzz licences lint install-deps
 
 build: install-deps
 	cargo build --release --workspace
@@ -24,6 +24,12 @@ soak: build
 mutants: build
 	cargo build --release -p outlast --features mutants --target-dir target/mutants
 	$(CASES) --test mutants
+
+# Switches virtual machines off in the middle of everything, boots them again and looks what is left; some ten minutes. Fetches
+# a kernel and installs QEMU; POWER="--machines 1 --seed 7", for example, goes to the program.
+power: build
+	lab/prepare target/lab
+	target/release/outlast-lab --kernel target/lab/kernel.0 $(POWER)
 
 # Feeds hostile bytes to everything that reads some, FUZZ_SECONDS for each target; what it finds lies in fuzz/artifacts.
 # Without a sanitizer, because the code under test is safe Rust, which a stable compiler instruments.

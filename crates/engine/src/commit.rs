@@ -126,6 +126,7 @@ pub fn commit_stopped(e: &mut Engine, t: &mut Thread, pending: PendingCall) -> u
     if world::has_several() {
         threads::save(e, t);
     }
+    e.unsynced.sync();
     let Some(store) = &mut e.store else { return 0 };
     let published = if store_room::is_used_up() { None } else { store.commit().ok() };
     let Some(seq) = published else {

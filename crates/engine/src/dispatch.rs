@@ -7,6 +7,7 @@ use crate::group::{self, Way};
 use crate::held;
 use crate::inputs::readiness;
 use crate::kernel_writes;
+use crate::medium;
 use crate::numbers;
 use crate::state::{engine, Engine};
 use crate::sys::{err, nr};
@@ -195,6 +196,7 @@ unsafe fn dispatch_alone(t: &mut Thread) {
     }
     let call = Call::at(t);
     if let Outcome::Return(result) = serve(e, t, call) {
+        medium::note(e, &call, result);
         t.regs.rax = result as u64;
     }
     crate::pinned::call_ended(t);
@@ -231,6 +233,9 @@ fn serve(e: &mut Engine, t: &mut Thread, call: Call) -> Outcome {
     }
     if matches!(class, Class::Exec | Class::Spawn | Class::Exit) {
         held::release(t);
+    }
+    if let Some(failure) = e.unsynced.take_failure(&call) {
+        return Return(failure);
     }
     match class {
         Class::Pure if call.nr == nr::GETPID => Return(e.kernel.pid as i64),
@@ -380,6 +385,7 @@ pub fn visible(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     }
     e.fds.returned(r);
     t.regs.rax = r as u64;
+    medium::note(e, call, r);
     commit_at_gate(e);
     phase(at::COMPLETED);
     r

@@ -28,6 +28,7 @@ mod inputs;
 mod interrupted;
 mod kernel_writes;
 mod lock;
+mod medium;
 mod memory_functions;
 mod mutant;
 mod native;

@@ -2,6 +2,7 @@
 
 use crate::descriptors::Descriptors;
 use crate::inputs;
+use crate::medium::Unsynced;
 use crate::mutant::without;
 use crate::noted::transfer::Transfer;
 use crate::queued::Queue;
@@ -37,6 +38,8 @@ pub mod object {
     pub const THREADS: u16 = 10;
     /// Identities of files whose open descriptions others share.
     pub const SHARED: u16 = 11;
+    /// What was to be seen before the call that a durable commit stands before: the commit's number, and what the witness looks at.
+    pub const WITNESS: u16 = 14;
     /// Input that a restored program had not taken again yet, in its order; key: number of the piece.
     pub const INPUT: u16 = 12;
     /// `TakingPart`.
@@ -71,6 +74,8 @@ pub struct Engine {
     pub undo: crate::undo::Undo,
     pub ring: Ring,
     pub transfer: Transfer,
+    /// What of the program's files may not be on the medium.
+    pub unsynced: Unsynced,
     /// What a program that takes part has registered.
     pub part: TakingPart,
     pub kernel: KernelState,
@@ -130,6 +135,7 @@ pub static mut ENGINE: Engine = Engine {
     undo: crate::undo::Undo::new(),
     ring: Ring::none(),
     transfer: Transfer::new(),
+    unsynced: Unsynced::new(),
     part: TakingPart::NOTHING,
     kernel: KernelState {
         actions: [NO_ACTION; SIGNALS],

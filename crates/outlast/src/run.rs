@@ -49,7 +49,8 @@ pub struct Run {
     /// Do not rewrite the program's system call sites in memory
     #[arg(long)]
     no_rewrite: bool,
-    /// Sync every commit to the medium before the event it stands before
+    /// Have every commit on the medium before the event it stands before, and what the program has written to files by then: with
+    /// --store on a disk it survives loss of power
     #[arg(long)]
     durable: bool,
     /// Read the whole store back at once when the program is recovered

@@ -6,7 +6,8 @@ use crate::options::Options;
 use crate::processes;
 use crate::program_folder::ProgramFolder;
 use crate::stores::StorePlace;
-use rustix::fs::{openat, renameat, Mode, OFlags};
+use outlast_image::inject::option;
+use rustix::fs::{fsync, openat, renameat, Mode, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -131,11 +132,21 @@ impl Meta {
     /// Writes it, and its copy, so that a reader finds either the old description or the new one.
     pub fn write(&self, folder: &ProgramFolder, stores: &StorePlace) -> Result<(), Error> {
         let text = serde_json::to_vec(self).map_err(|_| Error::File(folder.path().join(FILE), Errno::INVAL))?;
-        replace(folder.dir(), FILE, &text).map_err(|e| Error::File(folder.path().join(FILE), e))?;
+        replace(folder.dir(), FILE, &text, false).map_err(|e| Error::File(folder.path().join(FILE), e))?;
         match stores.description() {
-            Some((dir, file)) => replace(dir, &file, &text).map_err(|e| Error::File(stores.path(), e)),
+            Some((dir, file)) => self.replace_beside(dir, &file, &text).map_err(|e| Error::File(stores.path(), e)),
             None => Ok(()),
         }
+    }
+
+    /// The copy of a program that is to survive a loss of power is on the medium afterwards, and with it the names of its folder.
+    fn replace_beside(&self, dir: BorrowedFd<'_>, file: &str, text: &[u8]) -> Result<(), Errno> {
+        let is_durable = self.options.bits & option::DURABLE != 0;
+        replace(dir, file, text, is_durable)?;
+        if is_durable {
+            fsync(dir)?;
+        }
+        Ok(())
     }
 }
 
@@ -147,11 +158,12 @@ fn read(dir: BorrowedFd<'_>, file: &str) -> Result<Meta, Errno> {
     serde_json::from_str(&text).map_err(|_| Errno::BADMSG)
 }
 
-fn replace(dir: BorrowedFd<'_>, file: &str, text: &[u8]) -> Result<(), Errno> {
+fn replace(dir: BorrowedFd<'_>, file: &str, text: &[u8], syncs: bool) -> Result<(), Errno> {
     let new = format!("{file}.new");
     let flags = OFlags::CREATE | OFlags::TRUNC | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let fd = openat(dir, &*new, flags, Mode::from_raw_mode(0o600))?;
-    let written = File::from(fd).write_all(text);
+    let mut new_file = File::from(fd);
+    let written = new_file.write_all(text).and_then(|()| if syncs { new_file.sync_all() } else { Ok(()) });
     written.map_err(|e| Errno::from_io_error(&e).unwrap_or(Errno::IO))?;
     renameat(dir, &*new, dir, file)
 }

@@ -140,6 +140,7 @@ fn hide(e: &mut Engine, fd: i32) -> bool {
         return false;
     }
     e.fds.delay(fd, hidden);
+    e.unsynced.renumber(fd, hidden);
     true
 }
 

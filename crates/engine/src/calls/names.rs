@@ -3,12 +3,14 @@
 use crate::commit::commit;
 use crate::dispatch::{interruptible, redo, Call};
 use crate::interrupted;
+use crate::medium;
 use crate::noted;
 use crate::operation::Operation;
 use crate::ring::{op, Entry};
 use crate::state::Engine;
 use crate::sys::{err, nr, syscall};
 use crate::thread::Thread;
+use crate::undo;
 use crate::world;
 use core::sync::atomic::Ordering::*;
 use outlast_image::context::pending_kind;
@@ -25,7 +27,12 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         // It may wait for another thread of this very process, which the ring would keep from the engine.
         return redo(e, t, call);
     }
-    if !e.ring.available() || entry(call).is_none() {
+    // The session, where the ring's completions lie, is gone after a loss of power; a look at the name is not.
+    let is_kept = medium::is_durable(e) && undo::concerns_names(call);
+    if is_kept {
+        medium::save_witness(e, call);
+    }
+    if is_kept || !e.ring.available() || entry(call).is_none() {
         return noted::names::serve(e, t, call);
     }
     let seq = commit(e, call.pending(pending_kind::RING));

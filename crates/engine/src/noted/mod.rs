@@ -54,6 +54,7 @@ use crate::dispatch::{issue, Call};
 use crate::ring::{op, Entry};
 use crate::state::Engine;
 use crate::sys::{err, nr};
+use core::sync::atomic::Ordering::Relaxed;
 use note::{how, note};
 use outlast_image::descriptor::descriptor_kind as kind;
 
@@ -87,6 +88,17 @@ fn plain(id: u64, entry: &Entry) -> i64 {
         _ => nr::WRITE,
     };
     issue(&Call { nr: number, args: [entry.fd as u64, entry.addr, entry.len as u64, 0, 0, 0] })
+}
+
+/// What was to be seen before call `id`, of which the session knows nothing: it is another one's.
+pub fn recall(id: u64, fd: i32, words: &[u64; witness::WORDS]) {
+    if note().of(id).is_none() {
+        note().begin(how::WITNESS, fd);
+        for (word, value) in note().words.iter().zip(words) {
+            word.store(*value, Relaxed);
+        }
+        note().arm(id);
+    }
 }
 
 /// What call `id` of a dead predecessor came to; `None`: it did not happen, or only a second look can tell. To be asked

@@ -1,7 +1,8 @@
 //! Calls that leave a state behind: names, addresses, connections. A look before the call goes into the note; after a
 //! death a second look tells whether it happened. Where the state was there before, the call fails without effect.
 
-use super::note::{note, WORDS};
+use super::note::note;
+pub use super::note::WORDS;
 use super::socket;
 use crate::dispatch::Call;
 use crate::sys::{err, nr, syscall};
@@ -79,7 +80,8 @@ pub fn is_connected(fd: i32) -> bool {
         && address(nr::GETPEERNAME, fd).is_some()
 }
 
-fn look(call: &Call, witness: Witness) -> Look {
+/// What is to be seen now of the call's effect.
+pub fn look(call: &Call, witness: Witness) -> Look {
     let mut look: Look = [0; WORDS];
     match witness {
         Witness::Created(place) => {

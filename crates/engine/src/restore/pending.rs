@@ -3,6 +3,7 @@
 use crate::calls;
 use crate::dispatch::{interruptible, Call, Outcome};
 use crate::inputs;
+use crate::medium;
 use crate::noted;
 use crate::operation::Operation;
 use crate::state::Engine;
@@ -10,10 +11,14 @@ use crate::sys::{err, nr};
 use crate::thread::Thread;
 use outlast_calls::Class;
 use outlast_image::context::{pending_kind, PendingCall};
+use outlast_image::pending::operation_id;
 
 /// Looks for the predecessor's traces, before the new ring overwrites them.
 pub fn lookup(e: &mut Engine, pending: &PendingCall) -> Operation {
     let seq = e.store().seq();
+    if let Some(words) = medium::load_witness(e, seq) {
+        noted::recall(operation_id(seq, 0), pending.args[0] as i32, &words);
+    }
     let operation =
         if is_operation(pending.kind) { Operation::resumed(e, seq, pending.offset) } else { Operation::new(seq) };
     inputs::recover(e);
@@ -56,6 +61,7 @@ pub fn finish(e: &mut Engine, t: &mut Thread, pending: &PendingCall, operation: 
         },
         _ => again(e, t, &call),
     };
+    medium::note(e, &call, r);
     t.regs.rax = r as u64;
     if is_operation(pending.kind) && matches!(r, err::EAGAIN) {
         // A blocking call that found nothing after all: the program issues it again.

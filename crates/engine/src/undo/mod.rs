@@ -27,7 +27,9 @@ mod names;
 mod place;
 pub mod rollback;
 
+pub use change::{cut, target};
 pub use exclusive::{share, share_all};
+pub use names::{concerns as concerns_names, each_folder};
 
 use crate::calls;
 use crate::calls::unseen::chosen;

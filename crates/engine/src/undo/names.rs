@@ -78,6 +78,19 @@ pub fn concerns(call: &Call) -> bool {
     deed(call).is_some()
 }
 
+/// Calls `f` with the folders of the call's names; with `None` for one that cannot be found.
+pub fn each_folder(call: &Call, mut f: impl FnMut(Option<i64>)) {
+    let mut one = |dir, path| f(Place::named(dir, path).as_ref().map(Place::folder));
+    match deed(call) {
+        None => {}
+        Some(Deed::Make(dir, path, _) | Deed::Remove(dir, path)) => one(dir, path),
+        Some(Deed::Move([from, to], _)) => {
+            one(from.0, from.1);
+            one(to.0, to.1);
+        }
+    }
+}
+
 /// Notes how to undo what the call does to names.
 pub fn note(e: &mut Engine, call: &Call) -> Result<Before, Failure> {
     match deed(call) {

@@ -1,0 +1,129 @@
+//! A machine: QEMU without hardware help, so that it runs anywhere, killed where a machine would lose its power.
+
+use crate::disk::Disk;
+use crate::nbd;
+use std::fs;
+use std::io::{self, Read};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// No boot takes so long.
+const PATIENCE: Duration = Duration::from_secs(240);
+
+/// What a machine boots.
+pub struct Kernel {
+    pub image: PathBuf,
+    pub initramfs: PathBuf,
+}
+
+/// A machine that runs.
+pub struct Guest {
+    qemu: Child,
+    said: Arc<Mutex<Vec<u8>>>,
+    console: PathBuf,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Guest {
+    /// Boots. `room` is a folder for its files.
+    pub fn boot(room: &Path, kernel: &Kernel, disk: &Arc<Mutex<Disk>>) -> io::Result<Guest> {
+        let (socket, console) = (room.join("disk"), room.join("console"));
+        for old in [&socket, &console] {
+            let _ = fs::remove_file(old);
+        }
+        let listener = UnixListener::bind(&socket)?;
+        let mut qemu = Command::new("qemu-system-x86_64");
+        // 7.2, which Debian 12 has, computes wrong flags for cmpxchg16b, and has iretq in a program read as the kernel would.
+        qemu.args([
+            "-accel",
+            "tcg",
+            "-cpu",
+            "max,-cx16,-smap",
+            "-m",
+            "512",
+            "-no-reboot",
+            "-display",
+            "none",
+            "-nic",
+            "none",
+        ]);
+        qemu.args(["-monitor", "none", "-vga", "none"])
+            .arg("-kernel")
+            .arg(&kernel.image)
+            .arg("-initrd")
+            .arg(&kernel.initramfs);
+        qemu.args(["-append", "console=ttyS0 quiet panic=-1 rdinit=/init"]);
+        qemu.arg("-serial").arg(format!("file:{}", console.display())).args(["-serial", "stdio"]);
+        let drive = "if=none,id=disk,format=raw,cache=none,aio=threads,file=nbd:unix:";
+        qemu.arg("-drive").arg(format!("{drive}{}", socket.display()));
+        qemu.args(["-device", "virtio-blk-pci,drive=disk,write-cache=on"]);
+        let mut qemu = qemu.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+        let disk = Arc::clone(disk);
+        let server = std::thread::spawn(move || {
+            // An end in the middle is the power's.
+            let _ = listener.accept().and_then(|(stream, _)| nbd::serve(stream, &disk));
+        });
+        let said = Arc::new(Mutex::new(Vec::new()));
+        let listener = {
+            let (said, mut from) = (Arc::clone(&said), qemu.stdout.take());
+            std::thread::spawn(move || {
+                let mut bytes = [0; 4096];
+                while let Some(n @ 1..) = from.as_mut().and_then(|from| from.read(&mut bytes).ok()) {
+                    said.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(&bytes[..n]);
+                }
+            })
+        };
+        Ok(Guest { qemu, said, console, threads: vec![server, listener] })
+    }
+
+    /// How many lines the program has told so far.
+    pub fn lines(&self) -> usize {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner).iter().filter(|byte| **byte == b'\n').count()
+    }
+
+    /// Waits until the program has told so many lines, or the machine is off; true: it is off.
+    pub fn await_lines(&mut self, lines: usize) -> io::Result<bool> {
+        self.await_that(|guest| guest.lines() >= lines)
+    }
+
+    /// Waits until something is so, or the machine is off; true: it is off.
+    pub fn await_that(&mut self, is_so: impl Fn(&Guest) -> bool) -> io::Result<bool> {
+        let begun = Instant::now();
+        while !is_so(self) {
+            if self.qemu.try_wait()?.is_some() {
+                return Ok(true);
+            }
+            if begun.elapsed() > PATIENCE {
+                let said = format!("nothing more for {PATIENCE:?}; the console: {}", self.console());
+                self.qemu.kill()?;
+                return Err(io::Error::new(io::ErrorKind::TimedOut, said));
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(false)
+    }
+
+    /// Takes the power away; gives what the program told.
+    pub fn lose_power(mut self) -> io::Result<Vec<u8>> {
+        self.qemu.kill()?;
+        self.end()
+    }
+
+    /// What the program told until the machine was off.
+    pub fn end(mut self) -> io::Result<Vec<u8>> {
+        self.qemu.wait()?;
+        for thread in self.threads {
+            let _ = thread.join();
+        }
+        Ok(std::mem::take(&mut self.said.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    /// What kernel and first process said.
+    pub fn console(&self) -> String {
+        String::from_utf8_lossy(&fs::read(&self.console).unwrap_or_default()).into_owned()
+    }
+}
