@@ -26,10 +26,10 @@ mutants: build
 	$(CASES) --test mutants
 
 # Switches virtual machines off in the middle of everything, boots them again and looks what is left; some ten minutes. Fetches
-# a kernel and installs QEMU; POWER="--machines 1 --seed 7", for example, goes to the program.
+# two kernels, which take turns, and installs QEMU; POWER="--machines 1 --seed 7", for example, goes to the program.
 power: build
 	lab/prepare target/lab
-	target/release/outlast-lab --kernel target/lab/kernel.0 $(POWER)
+	target/release/outlast-lab --kernel target/lab/kernel.0 --kernel target/lab/kernel.1 $(POWER)
 
 # Feeds hostile bytes to everything that reads some, FUZZ_SECONDS for each target; what it finds lies in fuzz/artifacts.
 # Without a sanitizer, because the code under test is safe Rust, which a stable compiler instruments.

@@ -137,6 +137,7 @@ fn describe_image(e: &mut Engine) {
     let store = e.store();
     store.begin();
     store.put(object::IMAGE, 0, auxv);
+    crate::restore::vdso::describe(e);
 }
 
 unsafe fn protect(e: &mut Engine) -> Result<(), Degradation> {

@@ -12,8 +12,10 @@ use crate::frame::{self, Signal, Ucontext, Vector, SA_NODEFER, SA_ONSTACK, SA_RE
 use crate::held;
 use crate::in_hand;
 use crate::interrupted;
+use crate::medium;
 use crate::mutant::without;
 use crate::native;
+use crate::restore::vdso;
 use crate::state::engine;
 use crate::sys::{err, nr, syscall};
 use crate::thread::{self, pending_bit, standing, Thread};
@@ -393,6 +395,13 @@ unsafe fn knock(t: &mut Thread, info: &[u64; 16], uc: &mut Ucontext) {
             uc.regs.rsp = t.stack_top;
         }
         t.pending.fetch_or(if stops { pending_bit::STOP } else { pending_bit::REQUEST }, Release);
+        return;
+    }
+    if medium::is_durable(engine()) && vdso::is_inside(engine(), rip) {
+        // Another kernel has other code there. A thread that stops others knocks again.
+        if !stops {
+            t.pending.fetch_or(pending_bit::REQUEST, Release);
+        }
         return;
     }
     if world::has_several() {

@@ -40,6 +40,8 @@ pub mod object {
     pub const SHARED: u16 = 11;
     /// What was to be seen before the call that a durable commit stands before: the commit's number, and what the witness looks at.
     pub const WITNESS: u16 = 14;
+    /// The image of the vDSO that the program knows.
+    pub const VDSO: u16 = 15;
     /// Input that a restored program had not taken again yet, in its order; key: number of the piece.
     pub const INPUT: u16 = 12;
     /// `TakingPart`.

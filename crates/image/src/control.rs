@@ -67,6 +67,8 @@ pub mod unreadable {
     pub const INDEX: u32 = 6;
     /// The medium refused a sync.
     pub const SYNC: u32 = 7;
+    /// A thread was in the middle of the vDSO of another kernel.
+    pub const KERNEL: u32 = 8;
 }
 
 /// Whether a supervisor watches. Values of [`Control::supervisor`], as the kernel defines them for robust futexes; all else

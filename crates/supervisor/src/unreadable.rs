@@ -11,6 +11,7 @@ pub fn words(reason: u32) -> &'static str {
         why::TOO_SHORT => "is not as long as it was made; bring back a complete copy",
         why::INDEX => "lists more than outlast has memory for; resume it with the outlast that made it",
         why::SYNC => "lies on a medium that refuses a sync; check the device, then resume again",
+        why::KERNEL => "was committed in the middle of another kernel's code; boot that kernel, then resume",
         _ => "is damaged; bring back a copy, or remove the program with `outlast rm`",
     }
 }

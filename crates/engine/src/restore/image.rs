@@ -1,6 +1,7 @@
 //! What the kernel made for another process image is brought to where the program knows it: the vDSO with its data
 //! pages, the break, the bounds that /proc shows. Nothing to do where the process descends from the program's own image.
 
+use super::vdso;
 use crate::control::degrade;
 use crate::own_descriptors::Passing;
 use crate::regions::{self, Mapped, Regions};
@@ -8,7 +9,7 @@ use crate::scratch;
 use crate::state::{object, Engine};
 use crate::sys::{err, nr, syscall};
 use outlast_image::degradation::Degradation;
-use outlast_image::layout::{ENGINE_END, USER_END};
+use outlast_image::layout::{ENGINE_BASE, ENGINE_END, USER_END};
 use outlast_image::region::backing;
 
 const MREMAP_MAYMOVE_FIXED: u64 = 1 | 2;
@@ -31,42 +32,77 @@ struct MmMap {
     exe_fd: u32,
 }
 
-/// Moves the kernel's mappings to their committed places. `object` holds the committed regions.
-pub fn move_kernel_mappings(object: &[u8]) {
-    let text = regions::read_maps();
-    let mut waiting = 0;
-    // First away, then to their places: old and new places may overlap.
-    for to_place in [false, true] {
-        let text = if to_place { regions::read_maps() } else { text };
-        Regions::new(object).for_each(|wanted| {
-            if wanted.region.backing != backing::KERNEL || wanted.region.end > USER_END {
-                return;
+/// A mapping of the kernel's: where it is, where it shall be.
+#[derive(Clone, Copy, Default)]
+struct Moved {
+    now: (u64, u64),
+    then: u64,
+}
+
+/// vDSO and data pages of today's kernels are three mappings, `[vvar]`, `[vvar_vclock]` and `[vdso]`.
+const MAPPINGS: usize = 8;
+
+/// Moves the kernel's mappings to where the program knows them. Its code refers to the data before it, so that all move alike.
+pub fn move_kernel_mappings(e: &mut Engine) {
+    let wanted = e.kernel.vdso[1];
+    let (mut moved, mut count, mut code) = ([Moved::default(); MAPPINGS], 0, (0, 0));
+    regions::for_each(regions::read_maps(), (0, 0), |m| {
+        if m.region.backing == backing::KERNEL && m.region.end <= USER_END && count < MAPPINGS {
+            moved[count].now = (m.region.start, m.region.end);
+            count += 1;
+            if m.path == b"[vdso]" {
+                code = moved[count - 1].now;
             }
-            let mut found = None;
-            regions::for_each(text, (0, 0), |m| {
-                if m.region.backing == backing::KERNEL && m.path == wanted.path && found.is_none() {
-                    found = Some(m.region);
-                }
-            });
-            let Some(now) = found else {
-                degrade(Degradation::MappingLost);
-                return;
-            };
-            let len = now.end - now.start;
-            if now.start == wanted.region.start || len != wanted.region.end - wanted.region.start {
-                return;
-            }
-            let target = if to_place { wanted.region.start } else { WAITING_ROOM + waiting };
-            waiting += (len + 0xffff) & !0xffff;
-            // SAFETY: the target is free: everything else was unmapped.
-            let r = unsafe { syscall!(nr::MREMAP, now.start, len, len, MREMAP_MAYMOVE_FIXED, target) };
-            if err::is(r) {
-                degrade(Degradation::MappingLost);
-            }
-        });
-        if waiting == 0 {
-            return;
         }
+    });
+    let moved = &mut moved[..count];
+    if wanted == 0 || code.1 == 0 {
+        return;
+    }
+    let is_the_same = vdso::is_the_same(e, code.0, code.1);
+    if !is_the_same {
+        // What is there instead needs no data, and other data would lie in the way.
+        for data in moved.iter_mut().filter(|mapping| mapping.now != code) {
+            // SAFETY: nobody reads it any more.
+            unsafe { syscall!(nr::MUNMAP, data.now.0, data.now.1 - data.now.0) };
+            data.now = (0, 0);
+        }
+    }
+    for mapping in moved.iter_mut().filter(|mapping| mapping.now.1 != 0) {
+        mapping.then = mapping.now.0.wrapping_sub(code.0).wrapping_add(wanted);
+    }
+    if code.0 != wanted {
+        // First away, then to their places: old and new places may overlap.
+        let mut room = WAITING_ROOM;
+        for mapping in moved.iter_mut().filter(|mapping| mapping.now.1 != 0) {
+            let to = room;
+            room += (mapping.now.1 - mapping.now.0 + 0xffff) & !0xffff;
+            remap(mapping, to);
+        }
+        for mapping in moved.iter_mut().filter(|mapping| mapping.now.1 != 0) {
+            let to = mapping.then;
+            remap(mapping, to);
+        }
+    }
+    let place = (wanted, wanted.saturating_add(code.1 - code.0));
+    let is_there = moved.iter().any(|mapping| mapping.now == place);
+    let stands = is_the_same || is_there && vdso::stand_in(e, place.0, place.1);
+    if !stands {
+        degrade(Degradation::MappingLost);
+    }
+}
+
+fn remap(mapping: &mut Moved, to: u64) {
+    let len = mapping.now.1 - mapping.now.0;
+    // The store is untrusted.
+    if to > USER_END - len || to < ENGINE_END && to + len > ENGINE_BASE {
+        return degrade(Degradation::MappingLost);
+    }
+    // SAFETY: the target is free: everything else was unmapped.
+    let r = unsafe { syscall!(nr::MREMAP, mapping.now.0, len, len, MREMAP_MAYMOVE_FIXED, to) };
+    match err::is(r) {
+        true => degrade(Degradation::MappingLost),
+        false => mapping.now = (to, to + len),
     }
 }
 

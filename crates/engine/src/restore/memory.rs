@@ -52,7 +52,7 @@ pub fn restore(e: &mut Engine) {
         backing::STACK if m.region.end == stack_end => stack = (m.region.start, m.region.end),
         _ => unmap(m.region.start, m.region.end),
     });
-    image::move_kernel_mappings(object);
+    image::move_kernel_mappings(e);
     image::set_bounds(e);
     e.lazy_count = 0;
     segments::reset();

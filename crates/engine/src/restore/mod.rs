@@ -10,6 +10,7 @@ mod pending;
 mod reopen;
 mod rewind;
 mod threads;
+pub mod vdso;
 
 use crate::access::Access;
 use crate::calls::contexts;
@@ -146,6 +147,8 @@ unsafe fn run(rung: Rung) -> ! {
         memory::arm(e);
     }
     fill_thread(t, &context);
+    vdso::refuse_inside(e, t.regs.rip);
+    others.each(|other| vdso::refuse_inside(e, other.regs.rip));
     give_thread(e, t);
     signals::install_all();
     if !rewound {

@@ -80,6 +80,12 @@ impl Others {
         (1..THREADS as u32).filter(move |&place| is_in(&places, place))
     }
 
+    /// Calls `f` with the others.
+    pub fn each(&self, mut f: impl FnMut(&Thread)) {
+        // SAFETY: they are not made yet.
+        self.places().for_each(|place| f(unsafe { thread::at(place) }));
+    }
+
     /// The call that the commit stands before.
     pub fn pending(&self) -> &PendingCall {
         &self.pending
