@@ -39,9 +39,9 @@ pub mod object {
     /// Identities of files whose open descriptions others share.
     pub const SHARED: u16 = 11;
     /// What was to be seen before the call that a durable commit stands before: the commit's number, and what the witness looks at.
-    pub const WITNESS: u16 = 14;
+    pub const WITNESS: u16 = 16;
     /// The image of the vDSO that the program knows.
-    pub const VDSO: u16 = 15;
+    pub const VDSO: u16 = 17;
     /// Input that a restored program had not taken again yet, in its order; key: number of the piece.
     pub const INPUT: u16 = 12;
     /// `TakingPart`.
