@@ -208,8 +208,7 @@ unsafe fn dispatch_alone(t: &mut Thread) {
 
 /// Adds what the thread has called since to the control page, which only the holder of the lock does.
 fn count_calls(t: &mut Thread) {
-    let all = &control().gate_calls;
-    all.store(all.load(Relaxed) + (t.calls - t.counted), Relaxed);
+    world::add(&control().gate_calls, t.calls - t.counted);
     t.counted = t.calls;
 }
 

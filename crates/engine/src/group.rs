@@ -10,7 +10,7 @@
 
 use crate::calls::{joined, output};
 use crate::commit::commit_stopped;
-use crate::control::phase;
+use crate::control::{control, phase};
 use crate::dispatch::Call;
 use crate::lock::{self, Look};
 use crate::operation::{is_nonblocking, knows_nowait};
@@ -180,6 +180,7 @@ fn can_make(e: &mut Engine, own: &Thread, t: &Thread) -> bool {
 
 /// Makes the calls that commit `seq` stands before, and lets their threads go on.
 fn make(e: &mut Engine, group: &Group, seq: u64) {
+    world::add(&control().joined, group.count as u64);
     let mut entries = [Entry::default(); MEMBERS];
     let mut results = [err::ECANCELED; MEMBERS];
     if seq != 0 {

@@ -1,7 +1,8 @@
 //! The lock of the engine, for programs with several threads.
 //!
 //! Who finds it taken looks at it for about as long as two commits take, then sleeps. Who gives it back wakes a sleeper only if
-//! nobody is looking, who would have it sooner; and one now and then in any case, so that no sleeper is passed over for ever.
+//! nobody is looking, who would have it sooner, or was woken already; and one now and then though somebody looks, so that no sleeper
+//! is passed over for ever.
 //! A thread that is woken where the processors are all busy displaces another, often one in the middle of the program's
 //! code, for which the next commit must then wait: that, not the lock, is what would cost.
 
@@ -14,6 +15,8 @@ static HELD: AtomicU32 = AtomicU32::new(0);
 static LOOKING: AtomicU32 = AtomicU32::new(0);
 /// Threads that sleep, or are about to.
 static SLEEPING: AtomicU32 = AtomicU32::new(0);
+/// 1: a sleeper was woken and has not looked yet.
+static WAKING: AtomicU32 = AtomicU32::new(0);
 /// What sleepers sleep on: how often one was woken.
 static WOKEN: AtomicU32 = AtomicU32::new(0);
 /// How often the lock was given back while somebody slept and nobody was woken. Only the holder changes it.
@@ -90,6 +93,7 @@ fn wait() {
         let taken = try_take();
         if !taken {
             sleep(woken);
+            WAKING.store(0, SeqCst);
         }
         SLEEPING.fetch_sub(1, SeqCst);
         if taken {
@@ -103,7 +107,7 @@ fn wait() {
 pub fn give() {
     let passed_over = PASSED_OVER.load(Relaxed);
     HELD.store(0, SeqCst);
-    if SLEEPING.load(SeqCst) == 0 {
+    if SLEEPING.load(SeqCst) == 0 || WAKING.load(SeqCst) != 0 {
         return;
     }
     if LOOKING.load(SeqCst) != 0 && passed_over < MOST_PASSED_OVER {
@@ -117,7 +121,7 @@ pub fn give() {
 
 /// A fresh process image: nobody has it.
 pub fn reset() {
-    for word in [&HELD, &LOOKING, &SLEEPING, &PASSED_OVER] {
+    for word in [&HELD, &LOOKING, &SLEEPING, &WAKING, &PASSED_OVER] {
         word.store(0, Relaxed);
     }
 }
@@ -135,7 +139,12 @@ fn sleep(woken: u32) {
 
 fn wake() {
     const FUTEX_WAKE_PRIVATE: u64 = 129;
+    WAKING.store(1, SeqCst);
     WOKEN.fetch_add(1, SeqCst);
     // SAFETY: wakes only.
-    unsafe { syscall!(nr::FUTEX, WOKEN.as_ptr(), FUTEX_WAKE_PRIVATE, 1) };
+    let woken = unsafe { syscall!(nr::FUTEX, WOKEN.as_ptr(), FUTEX_WAKE_PRIVATE, 1) };
+    if woken <= 0 {
+        // Who was about to sleep has seen it, and looks again.
+        WAKING.store(0, SeqCst);
+    }
 }

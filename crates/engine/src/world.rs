@@ -7,10 +7,11 @@
 //!
 //! With one thread none of this is used, and costs a look at one word.
 
+use crate::control::control;
 use crate::lock;
 use crate::mutant::without;
 use crate::signals::SIGENGINE;
-use crate::sys::{err, nr, syscall};
+use crate::sys::{err, nr, syscall, tsc};
 use crate::thread::{self, standing, Thread};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use outlast_image::layout::{THREADS, THREADS_BASE, THREAD_LEN};
@@ -119,12 +120,14 @@ pub fn stop(t: &Thread) {
 }
 
 fn stop_others(t: &Thread) {
+    let (c, began) = (control(), tsc());
     STOPPED.store(1, SeqCst);
     let own = t.place;
     each(|place| {
         // SAFETY: only atomics, and an id that does not change while the lock is held.
         let other = unsafe { thread::at(place) };
         if place != own && !comes(other) {
+            add(&c.knocks, 1);
             knock(other.real_tid);
         }
     });
@@ -134,6 +137,13 @@ fn stop_others(t: &Thread) {
             await_stop(unsafe { thread::at(place) });
         }
     });
+    add(&c.stops, 1);
+    add(&c.stop_ticks, tsc() - began);
+}
+
+/// Counts what only the holder of the lock counts.
+pub fn add(counter: &AtomicU64, more: u64) {
+    counter.store(counter.load(Relaxed) + more, Relaxed);
 }
 
 /// Does the thread stand still, or come to by itself?

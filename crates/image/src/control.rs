@@ -161,6 +161,13 @@ pub struct Control {
     pub rewritten_sites: AtomicU64,
     pub unknown_calls: AtomicU64,
     pub scans: AtomicU64,
+    /// Engine: how often all threads but one were stopped, the ticks of the time stamp counter that this took, and how many
+    /// threads had to be knocked at.
+    pub stops: AtomicU64,
+    pub stop_ticks: AtomicU64,
+    pub knocks: AtomicU64,
+    /// Engine: outputs that one thread made for another.
+    pub joined: AtomicU64,
     /// Engine: time stamp counter at the last commit.
     pub last_commit_tsc: AtomicU64,
     /// Engine: sequence number of the last commit.

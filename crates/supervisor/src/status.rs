@@ -11,7 +11,6 @@ use outlast_image::control::{state, Control};
 use outlast_image::fault_list::fault_source;
 use serde::Serialize;
 use std::sync::atomic::Ordering::Acquire;
-use std::time::Duration;
 
 /// One program, in the words of `ps --json`.
 #[derive(Clone, Debug, Serialize)]
@@ -33,6 +32,10 @@ pub struct Status {
     pub recoveries: u64,
     /// Microseconds since the last commit.
     pub last_commit_age_us: Option<f64>,
+    /// Microseconds that a commit waited in the mean until all other threads stood still; none if there never were several.
+    pub parking_us: Option<f64>,
+    /// Outputs that one thread committed and made for another.
+    pub joined_outputs: u64,
     /// Pages in the last commit.
     pub dirty_pages: u64,
     pub protected: bool,
@@ -80,6 +83,8 @@ pub fn of(folder: &ProgramFolder) -> Result<Status, Error> {
         commits: meta.commits_before,
         recoveries: meta.recoveries_before,
         last_commit_age_us: None,
+        parking_us: None,
+        joined_outputs: 0,
         dirty_pages: 0,
         protected: false,
         fault_source: fault_source::NAMES[0],
@@ -114,7 +119,10 @@ fn live(status: &mut Status, session: &Session) {
     let (trapped, all) = (control.trapped_calls.load(Acquire), control.gate_calls.load(Acquire));
     status.rewritten_share = (all > 0).then(|| 1.0 - trapped.min(all) as f64 / all as f64);
     status.degradations = reports::degradations(control.degradations.load(Acquire));
-    status.last_commit_age_us = age_of_last_commit(control);
+    let ns_per_tick = clock::ns_per_tick();
+    status.last_commit_age_us = age_of_last_commit(control, ns_per_tick);
+    status.parking_us = parking(control, ns_per_tick);
+    status.joined_outputs = control.joined.load(Acquire);
     let source = control.fault_source.load(Acquire) as usize;
     status.fault_source = fault_source::NAMES.get(source).copied().unwrap_or("unknown");
     status.protected = known == state::PROTECTED && status.pid.is_some();
@@ -145,18 +153,19 @@ fn ended(ended: &Ended) -> String {
 }
 
 /// Microseconds since the last commit, whose moment the engine knows in ticks of the time stamp counter only.
-fn age_of_last_commit(control: &Control) -> Option<f64> {
+fn age_of_last_commit(control: &Control, ns_per_tick: f64) -> Option<f64> {
     let last = control.last_commit_tsc.load(Acquire);
-    let (tsc, ns) = (ticks(), clock::monotonic());
-    if last == 0 || last > tsc {
-        return None;
-    }
-    std::thread::sleep(Duration::from_millis(1));
-    let ns_per_tick = (clock::monotonic() - ns) as f64 / (ticks() - tsc) as f64;
-    Some(((tsc - last) as f64 * ns_per_tick / 100.0).round() / 10.0)
+    let ticks = clock::ticks().checked_sub(last).filter(|_| last != 0)?;
+    Some(micros(ticks as f64 * ns_per_tick))
 }
 
-fn ticks() -> u64 {
-    // SAFETY: every x86-64 processor has the instruction, and it touches no memory.
-    unsafe { core::arch::x86_64::_rdtsc() }
+/// Microseconds that a commit waited in the mean until all other threads stood still.
+fn parking(control: &Control, ns_per_tick: f64) -> Option<f64> {
+    let (stops, ticks) = (control.stops.load(Acquire), control.stop_ticks.load(Acquire));
+    (stops > 0).then(|| micros(ticks as f64 * ns_per_tick / stops as f64))
+}
+
+/// With one decimal.
+fn micros(ns: f64) -> f64 {
+    (ns / 100.0).round() / 10.0
 }
