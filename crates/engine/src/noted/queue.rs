@@ -57,6 +57,8 @@ fn attempt(id: u64, call: &Call, changes: &[Change]) -> i64 {
         if happened(call, changes, &before) {
             return 0;
         }
+        // It is this process now that makes it, under another number perhaps: a successor asks for that.
+        note().words[WORDS - 1].store(own_pid(), Relaxed);
     } else {
         note().begin(how::WITNESS, call.fd());
         note().words.iter().zip(look(call, changes)).for_each(|(word, value)| word.store(value, Relaxed));
