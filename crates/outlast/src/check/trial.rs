@@ -9,6 +9,7 @@ use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::process::{kill_process, Pid, Signal};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// Says that it is there, waits for a word and says it.
 const SCRIPT: &str = "echo ready; read word; echo \"$word\"";
@@ -24,8 +25,7 @@ pub fn make(state: &StateFolder) -> Vec<Finding> {
     let findings = match run.spawn() {
         Ok(mut child) => {
             let findings = watch(state, &name, &mut child);
-            // Gone already, if all went well.
-            let _ = (child.kill(), child.wait());
+            end(&mut child);
             findings
         }
         Err(e) => vec![failed(format!("could not be started: {e}"))],
@@ -35,6 +35,17 @@ pub fn make(state: &StateFolder) -> Vec<Finding> {
         let _ = Remains::remove(folder);
     }
     findings
+}
+
+/// Waits for what ends by itself if all went well: killed on its way out, its supervisor would have a successor, which may still
+/// write to the folder that is to be removed.
+fn end(child: &mut Child) {
+    const PAUSE: Duration = Duration::from_millis(5);
+    let until = Instant::now() + Duration::from_secs(PATIENCE as u64);
+    while matches!(child.try_wait(), Ok(None)) && Instant::now() < until {
+        std::thread::sleep(PAUSE);
+    }
+    let _ = (child.kill(), child.wait());
 }
 
 fn failed(how: String) -> Finding {
