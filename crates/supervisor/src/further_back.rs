@@ -50,6 +50,8 @@ impl Supervisor {
     /// The same failure again and again: goes back to an older generation, or gives up.
     pub(crate) fn go_further_back(&mut self, cause: &str, signal: i32, end: End) -> Option<End> {
         let died = clock::monotonic();
+        // What the engine had said comes first in the log.
+        self.drain_events();
         let failure = (signal, self.generation.control().fault_rip.load(Acquire));
         let Some(mut archive) = self.take_archive() else { return Some(self.give_up(cause, end)) };
         loop {
