@@ -110,7 +110,8 @@ static inline const char *outlast_degradation(int bit)
         "store-full",       "vector-state",       "unknown-call",       "privileged-program",
         "unreadable-program", "trace-forbidden",  "no-tracker",         "descriptor-lost", "mapping-lost",
         "address-taken",    "kernel-object",      "foreign-abi",        "engine-error",   "signal-lost",
-        "older-state",      "descriptor-limit",   "file-kept",          "input-lost",
+        "older-state",      "descriptor-limit",   "file-kept",          "input-lost",       "gs-used",
+        "proc-hidden",
     };
     return bit >= 0 && bit < (int)(sizeof names / sizeof *names) ? names[bit] : (const char *)0;
 }

@@ -25,6 +25,8 @@ const NAMES: &[&str] = &[
     "descriptor-limit",
     "file-kept",
     "input-lost",
+    "gs-used",
+    "proc-hidden",
 ];
 
 /// What of the program is not preserved.
