@@ -20,6 +20,9 @@ pub const COMMITTED: u64 = 3 * PAGE;
 pub const FOLDING: u64 = 3 * PAGE + 64;
 /// Offset of the word that counts how often the journal was emptied by hand.
 pub const JOURNAL_RUN: u64 = 3 * PAGE + 128;
+/// How often the store was opened to be written to: for those who look on, since whoever opens it discards what the last commit does
+/// not need.
+pub const OPENINGS: u64 = 3 * PAGE + 192;
 /// Where the areas begin.
 const FIRST_AREA: u64 = 4 * PAGE;
 

@@ -1,6 +1,6 @@
 //! Looking at a store that somebody else is writing to.
 
-use crate::areas::FOLDING;
+use crate::areas::{FOLDING, OPENINGS};
 use crate::error::StoreError;
 use crate::fold::{each_line, LINE};
 use crate::head::Head;
@@ -13,13 +13,14 @@ use crate::word::unseal;
 use crate::PAGE;
 
 impl<R: Region> Store<'_, R> {
-    /// Whether the region still holds all of the state that this store was opened with: no fold has begun since, nor was the
-    /// region formatted. What was read before the question was asked is then the state of one commit, [`Store::seq`].
+    /// Whether the region still holds all of the state that this store was opened with: no fold has begun since, nobody has opened
+    /// it to go on from its last commit, nor was the region formatted. What was read before the question was asked is then the state of one commit, [`Store::seq`].
     pub fn still_holds(&self) -> bool {
         let folding = self.region.load(FOLDING);
         let unfolded = folding == 0 || unseal(folding).is_some_and(|epoch| epoch != self.head.epoch);
         let head = Head::choose(&self.region, self.cpu, self.seed);
         unfolded
+            && self.region.load(OPENINGS) == self.openings
             && head.is_some_and(|(newest, _)| newest == self.head)
             && Superblock::read(&self.region).is_ok_and(|superblock| superblock == self.superblock)
     }

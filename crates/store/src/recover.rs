@@ -1,6 +1,6 @@
 //! Opening a store that somebody died over. Everything read here is untrusted.
 
-use crate::areas::{CHUNK, COMMITTED, FOLDING, JOURNAL_RUN, PAGE, TOUCHED_ENTRY};
+use crate::areas::{CHUNK, COMMITTED, FOLDING, JOURNAL_RUN, OPENINGS, PAGE, TOUCHED_ENTRY};
 use crate::bitmap::each_run;
 use crate::chunk_table;
 use crate::cpu::Cpu;
@@ -48,6 +48,8 @@ impl<'s, R: Region> Store<'s, R> {
             // replace is given up.
             store.region.sync_pages_of(0, store.ring_start())?;
         }
+        store.openings = store.openings.wrapping_add(1);
+        store.region.publish(OPENINGS, store.openings);
         store.discard_leftovers(recovered);
         store.region.publish(COMMITTED, seal(store.seq));
         store.region.publish(JOURNAL_RUN, seal(store.journal.run));
@@ -75,10 +77,12 @@ impl<'s, R: Region> Store<'s, R> {
         let superblock = Superblock::read(&region)?;
         let (found, needed) = (scratch.len() as u64, Scratch::needed(&superblock.areas));
         let scratch = Scratch::divide(scratch, &superblock.areas).ok_or(OpenError::Scratch { found, needed })?;
+        let openings = region.load(OPENINGS);
         let cpu = Cpu::detect();
         let (newest, other) = Head::choose(&region, cpu, superblock.seed(cpu))
             .ok_or(OpenError::Damaged("neither of its heads passes its checksum"))?;
         let mut store = Store::assemble(region, superblock, cpu, newest, scratch);
+        store.openings = openings;
         let surely_newest = match other {
             Other::Older(_) => true,
             Other::Blank => newest.epoch == 1,

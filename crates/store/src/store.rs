@@ -37,6 +37,8 @@ pub struct Store<'s, R: Region> {
     pub(crate) buffer: &'s mut [u8],
     /// Entries in the list of touched chunks.
     pub(crate) touched: u64,
+    /// The word of the same name, as it was when this store was opened.
+    pub(crate) openings: u64,
     pub(crate) read_only: bool,
     /// What was written reads back differently.
     pub(crate) damaged: bool,
@@ -129,6 +131,7 @@ impl<'s, R: Region> Store<'s, R> {
             journal: Journal::default(),
             buffer: scratch.buffer,
             touched: 0,
+            openings: 0,
             read_only: false,
             damaged: false,
             head_unsure: None,

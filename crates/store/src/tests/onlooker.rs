@@ -127,7 +127,8 @@ fn look_on(seed: u64, durable: bool, tally: &mut Tally) {
 fn an_onlooker_sees_one_commit_or_knows_that_it_does_not() {
     let mut tally = Tally::default();
     let first = first_seed("onlooker") % (1 << 32);
-    for seed in first..first + 150 {
+    // The first one: somebody opens the store between the last commit that was seen and the look.
+    for seed in [2_082_216_770].into_iter().chain(first..first + 150) {
         look_on(seed, seed % 4 == 0, &mut tally);
     }
     // Else nothing was tried: neither what holds nor what does not.
