@@ -63,7 +63,7 @@ const HUNTERS: &[(&str, &[&str])] = &[
     ("thread-signals", &["kill::thread_signals"]),
     ("after-recovery", &["kill::taking_part"]),
     ("numbers", &["kill::numbers::async::ring::user", "kill::numbers_alone::async::ring::user"]),
-    ("joined-lookup", &["kill::printers"]),
+    ("joined-lookup", &["aimed::printers", "kill::printers"]),
 ];
 
 /// Checks of the store, and which of its tests is meant to notice.

@@ -1,6 +1,6 @@
 //! The lock of the engine, for programs with several threads.
 //!
-//! Who finds it taken looks at it for about as long as two commits take, then sleeps. Who gives it back wakes a sleeper only if
+//! Who finds it taken looks at it for as long as a few commits take, then sleeps. Who gives it back wakes a sleeper only if
 //! nobody is looking, who would have it sooner, or was woken already; and one now and then though somebody looks, so that no sleeper
 //! is passed over for ever.
 //! A thread that is woken where the processors are all busy displaces another, often one in the middle of the program's
@@ -23,7 +23,7 @@ static WOKEN: AtomicU32 = AtomicU32::new(0);
 static PASSED_OVER: AtomicU32 = AtomicU32::new(0);
 
 /// How often the word is looked at before a thread sleeps.
-const LOOKS: u32 = 100;
+const LOOKS: u32 = 500;
 /// How often sleepers are passed over: about half a millisecond of commits.
 const MOST_PASSED_OVER: u32 = 256;
 

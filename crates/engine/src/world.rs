@@ -31,7 +31,7 @@ static TAKEN: [AtomicU64; WORDS] = [const { AtomicU64::new(0) }; WORDS];
 const LOOKS: u32 = 400;
 /// How often a thread in the program's code is looked at before it is knocked at: one that makes call after call comes by itself,
 /// sooner than a signal could make it.
-const LOOKS_BEFORE_KNOCKING: u32 = 8;
+const LOOKS_BEFORE_KNOCKING: u32 = 40;
 /// How often in a row a thread may have been knocked at, and is still looked at before.
 const MOST_IN_VAIN: u32 = 2;
 /// How long a thread that was knocked at is waited for before it is knocked at again.
