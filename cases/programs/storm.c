@@ -26,8 +26,9 @@ static void on_value(int sig, siginfo_t *info, void *context)
 {
     (void)context;
     must(info->si_code == SI_QUEUE && info->si_pid == getpid(), "whose signal");
-    __atomic_add_fetch(&arrived[sig], 1, __ATOMIC_SEQ_CST);
+    /* Who waits for the last to arrive looks at the sum then. */
     __atomic_add_fetch(&sums[sig], info->si_value.sival_int, __ATOMIC_SEQ_CST);
+    __atomic_add_fetch(&arrived[sig], 1, __ATOMIC_SEQ_CST);
     if (sig < LAST)
         must(!sigqueue(getpid(), sig + 1, info->si_value), "send it on");
 }
