@@ -88,7 +88,10 @@ pub fn lock_or_join(t: &mut Thread, call: &Call) -> Way {
             world::lock(t);
             return Way::Alone;
         }
-        _ => await_served(t),
+        _ => {
+            await_served(t);
+            lock::pass_on();
+        }
     }
     t.offer.store(offer::NONE, Relaxed);
     let way = match t.standing.load(Acquire) {

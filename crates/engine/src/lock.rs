@@ -56,14 +56,11 @@ pub fn look(is_over: impl Fn() -> bool) -> Look {
         break;
     }
     LOOKING.fetch_sub(1, SeqCst);
-    if let Look::Over = seen {
-        pass_on();
-    }
     seen
 }
 
 /// A thread that looked at the lock does not want it any more: who gave it back meanwhile may have left it to this one.
-fn pass_on() {
+pub fn pass_on() {
     if HELD.load(SeqCst) == 0 && LOOKING.load(SeqCst) == 0 && SLEEPING.load(SeqCst) != 0 {
         wake();
     }
