@@ -135,6 +135,11 @@ pub fn commit_stopped(e: &mut Engine, t: &mut Thread, pending: PendingCall) -> u
     };
     let fold = store.wants_fold() && !folding::is_put_off(store.ring_used());
     let c = control();
+    let logged = store.last_commit_len();
+    c.log_bytes.store(c.log_bytes.load(Relaxed) + logged, Relaxed);
+    if logged > c.log_largest.load(Relaxed) {
+        c.log_largest.store(logged, Relaxed);
+    }
     c.commits.store(c.commits.load(Relaxed) + 1, Relaxed);
     c.last_seq.store(seq, Relaxed);
     c.last_commit_tsc.store(tsc(), Relaxed);

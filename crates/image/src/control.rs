@@ -168,6 +168,9 @@ pub struct Control {
     pub knocks: AtomicU64,
     /// Engine: outputs that one thread made for another.
     pub joined: AtomicU64,
+    /// Engine: bytes that commits have written to the store, and the most that one of them has since somebody wrote 0 here.
+    pub log_bytes: AtomicU64,
+    pub log_largest: AtomicU64,
     /// Engine: time stamp counter at the last commit.
     pub last_commit_tsc: AtomicU64,
     /// Engine: sequence number of the last commit.

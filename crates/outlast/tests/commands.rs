@@ -35,6 +35,9 @@ fn ps_tells_what_runs() {
     assert_eq!(status["supervisor"], child.id());
     assert!(status["commits"].as_u64() >= Some(1) && status["dirty_pages"].is_u64(), "{status}");
     assert!(status["last_commit_age_us"].as_f64() > Some(0.0), "{status}");
+    let [all, largest] = ["log_bytes", "log_largest_bytes"].map(|field| status[field].as_u64().unwrap());
+    // The first commit has all pages of python3.
+    assert!(largest > 4096 && all >= largest && all < 1 << 32, "{status}");
     assert_eq!(status["store"], home.state().join("shown/store").to_str().unwrap());
     assert_eq!(status["degradations"], serde_json::json!([]));
     let table = String::from_utf8(home.outlast(["ps"]).output().unwrap().stdout).unwrap();
@@ -80,7 +83,7 @@ fn words_that_others_rely_on_stay() {
     let status = home.await_protected("words");
     let mut fields = vec!["name", "pid", "pids", "anchor", "supervisor", "state", "store", "commits", "recoveries"];
     fields.extend(["last_commit_age_us", "dirty_pages", "protected", "degradations", "generation", "command"]);
-    fields.extend(["started", "ended"]);
+    fields.extend(["started", "ended", "log_bytes", "log_largest_bytes"]);
     for field in fields {
         assert!(status.get(field).is_some(), "{field} is missing: {status}");
     }

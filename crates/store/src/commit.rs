@@ -20,6 +20,8 @@ pub struct Transaction {
     pub in_ring: u32,
     /// Range of frames written directly: first byte, end. Empty when equal.
     pub direct: (u64, u64),
+    /// Bytes written to frames directly, and once it is committed those of the record.
+    pub written: u64,
 }
 
 impl<R: Region> Store<'_, R> {
@@ -35,6 +37,7 @@ impl<R: Region> Store<'_, R> {
                 failed: self.refusal().or(self.head_unsure.map(StoreError::from)).or(full),
                 in_ring: 0,
                 direct: (0, 0),
+                written: 0,
             };
         }
     }
@@ -122,7 +125,14 @@ impl<R: Region> Store<'_, R> {
         self.ring_used = (self.ring_used + HEADER + len).next_multiple_of(HEADER);
         (self.journal.used, self.journal.count) = (0, 0);
         self.transaction.open = false;
+        self.transaction.written += HEADER + len;
         Ok(header.seq)
+    }
+
+    /// Bytes that the last commit wrote: its record, and pages that went to their frames directly.
+    #[inline]
+    pub fn last_commit_len(&self) -> u64 {
+        self.transaction.written
     }
 
     /// Must a commit be on the medium before it counts?

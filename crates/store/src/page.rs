@@ -92,6 +92,7 @@ impl<R: Region> Store<'_, R> {
         let (first, end) = self.transaction.direct;
         let first = if first == end { frame } else { first.min(frame) };
         self.transaction.direct = (first, end.max(frame + len));
+        self.transaction.written += len;
     }
 
     fn chunk_of(&mut self, addr: u64) -> Result<u32, StoreError> {

@@ -38,6 +38,9 @@ pub struct Status {
     pub joined_outputs: u64,
     /// Pages in the last commit.
     pub dirty_pages: u64,
+    /// Bytes that all commits since the program was executed have written to the store, and the largest of them, as a rule the first.
+    pub log_bytes: u64,
+    pub log_largest_bytes: u64,
     pub protected: bool,
     /// How written pages are found: a name of [`fault_source::NAMES`].
     pub fault_source: &'static str,
@@ -86,6 +89,8 @@ pub fn of(folder: &ProgramFolder) -> Result<Status, Error> {
         parking_us: None,
         joined_outputs: 0,
         dirty_pages: 0,
+        log_bytes: 0,
+        log_largest_bytes: 0,
         protected: false,
         fault_source: fault_source::NAMES[0],
         rewritten_sites: 0,
@@ -114,6 +119,8 @@ fn live(status: &mut Status, session: &Session) {
     status.commits += control.commits.load(Acquire);
     status.recoveries += reports::recoveries(control);
     status.dirty_pages = control.dirty_pages.load(Acquire);
+    status.log_bytes = control.log_bytes.load(Acquire);
+    status.log_largest_bytes = control.log_largest.load(Acquire);
     status.rewritten_sites = control.rewritten_sites.load(Acquire);
     // Trapped ones first: they are among all.
     let (trapped, all) = (control.trapped_calls.load(Acquire), control.gate_calls.load(Acquire));

@@ -52,6 +52,24 @@ fn a_store_of_256_gib_takes_only_what_it_holds() {
 }
 
 #[test]
+fn a_commit_tells_how_much_it_wrote() {
+    let mut memory = scratch();
+    let region = FileRegion::create(memory_file(), 256 << 30).unwrap();
+    let mut store = Store::format(region, &Params::default(), &mut memory).unwrap();
+    let mut written = |pages| {
+        store.begin();
+        (0..pages).for_each(|n| store.page(ADDRESS + n * PAGE, &[1; 4096]));
+        store.commit().unwrap();
+        store.last_commit_len()
+    };
+    // To their frames, into the ring, and nothing at all.
+    for pages in [100, 10, 0] {
+        let bytes = written(pages);
+        assert!((pages * PAGE..(pages + 1) * PAGE).contains(&bytes), "{bytes} bytes for {pages} pages");
+    }
+}
+
+#[test]
 fn a_commit_far_beyond_the_nominal_ring_is_given_back() {
     let (file, mut memory) = (memory_file(), scratch());
     let allocated = || fstat(&file).unwrap().st_blocks as u64 * 512;
