@@ -1,7 +1,7 @@
 # make demo, make test, make bench: all a fresh Debian 12 with a Rust toolchain needs.
 CASES = cargo test --release -p outlast-cases
 
-.PHONY: build demo test bench soak mutants power fuzz licences lint install-deps
+.PHONY: build demo test bench evaluation soak mutants power fuzz licences lint install-deps
 
 build: install-deps
 	cargo build --release --workspace
@@ -44,6 +44,12 @@ fuzz: install-deps
 # Every number that SPECIFICATION.md promises; BENCH="--filter commit --json", for example, goes to the program.
 bench: build
 	target/release/outlast-bench $(BENCH)
+
+# Discount Checking's own tables and figures, with outlast beside the paper; some twenty minutes on a quiet machine. Writes
+# docs/evaluation; EVALUATION="--quick --out /tmp/evaluation", for example, goes to the program.
+EVALUATION = --out docs/evaluation
+evaluation: build
+	target/release/outlast-bench evaluation discount-checking $(EVALUATION)
 
 # Licences and origins of everything that is linked; `cargo install cargo-deny` where it is missing.
 licences:

@@ -1,6 +1,6 @@
-/* What one visible byte costs after K pages were dirtied: commit RESULT MEGABYTES hot|cold BATCHES ITERATIONS K...
- * Hot pages are the same ones each time; cold ones were not touched for long. RESULT gets a line "K NANOSECONDS" for
- * each K: the median over the batches of the mean of an iteration. */
+/* What one visible byte costs after K pages were dirtied: commit RESULT MEGABYTES hot|whole|cold BATCHES ITERATIONS K...
+ * Hot pages are the same ones each time, in which one word changes, or with "whole" every byte; cold ones were not touched for
+ * long. RESULT gets a line "K NANOSECONDS" for each K: the median over the batches of the mean of an iteration. */
 #include "measure.h"
 
 enum { WARM_UP = 100, TEXT = 4096 };
@@ -15,21 +15,24 @@ int main(int argc, char **argv)
 {
     if (argc < 7)
         return 2;
-    size_t bytes = strtoul(argv[2], NULL, 10) << 20, pages = bytes >> 12, next = 0;
-    int cold = !strcmp(argv[3], "cold"), batches = atoi(argv[4]), iterations = atoi(argv[5]);
+    size_t bytes = strtoul(argv[2], NULL, 10) << 20, pages = bytes >> 12, next = 0, turn = 0;
+    int cold = !strcmp(argv[3], "cold"), whole = !strcmp(argv[3], "whole"), batches = atoi(argv[4]), iterations = atoi(argv[5]);
     static struct batches cost;
     char text[TEXT] = "";
     if (batches < 1 || batches > BATCHES_MAX || iterations < 1)
         return 2;
+    int warm_up = batches * iterations < WARM_UP ? batches * iterations : WARM_UP;
     char *memory = resident(bytes);
     visible_byte();
     for (int a = 6; a < argc; a++) {
         size_t k = strtoul(argv[a], NULL, 10);
         for (int b = cold ? 0 : -1; b < batches; b++) {
-            int rounds = b < 0 ? WARM_UP : iterations;
+            int rounds = b < 0 ? warm_up : iterations;
             begin_batch(&cost);
             for (int i = 0; i < rounds; i++) {
-                for (size_t p = 0; p < k; p++) {
+                if (whole)
+                    memset(memory, (int)turn++, k << 12);
+                for (size_t p = 0; p < k && !whole; p++) {
                     size_t page = cold ? scattered(next++, pages) : p;
                     ++*(volatile uint64_t *)(memory + (page << 12) + 128);
                 }

@@ -1,5 +1,6 @@
 //! The command line of the benchmarks.
 
+use crate::evaluation::Paper;
 use crate::failure::{Failure, Outcome, Tried};
 use crate::machine::Machine;
 use crate::measurement::Measurement;
@@ -7,15 +8,17 @@ use crate::promise::{Promise, Verdict};
 use crate::report::{json, table};
 use crate::workshop::Workshop;
 use crate::{measure, rounds};
-use clap::Parser;
+use clap::{Parser, Subcommand};
 use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Measure every number that SPECIFICATION.md promises, each paired with a native run
 #[derive(Parser)]
-#[command(name = "outlast-bench", version)]
+#[command(name = "outlast-bench", version, args_conflicts_with_subcommands = true)]
 pub struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
     /// Only promises whose id contains this; may be given more than once
     #[arg(long, short, value_name = "TEXT")]
     filter: Vec<String>,
@@ -32,8 +35,15 @@ pub struct Cli {
     #[arg(long)]
     check: bool,
     /// The outlast that is measured  [default: the one beside this program]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", global = true)]
     outlast: Option<PathBuf>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Repeat the evaluation of a paper, with its figures beside ours
+    #[command(subcommand)]
+    Evaluation(Paper),
 }
 
 /// Prints; a reader that has gone away is no error.
@@ -47,6 +57,9 @@ fn say(text: &str) -> Outcome<()> {
 
 impl Cli {
     pub fn execute(&self) -> Outcome<ExitCode> {
+        if let Some(Command::Evaluation(paper)) = &self.command {
+            return say(&paper.execute(&self.outlast()?)?).map(|()| ExitCode::SUCCESS);
+        }
         let wanted = self.wanted();
         if self.list {
             let promises = wanted.iter().flat_map(|m| m.promises()).filter(|p| self.wants(&p.id));

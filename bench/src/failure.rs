@@ -23,6 +23,8 @@ pub enum Failure {
     NotHere(String),
     /// the program ran unprotected: {0}
     Unprotected(String),
+    /// a picture cannot be drawn: {0}
+    Picture(String),
 }
 
 pub type Outcome<T> = Result<T, Failure>;

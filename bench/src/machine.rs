@@ -1,10 +1,10 @@
 //! What the figures were measured on.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::fs;
 
-#[derive(Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Machine {
     pub kernel: String,
     pub processor: String,
@@ -12,7 +12,7 @@ pub struct Machine {
     pub memory_mib: u64,
     /// Load average over a minute when the measurements began: whoever else was running.
     pub load: f64,
-    pub user: &'static str,
+    pub user: String,
     /// Of the measured programs, native and protected: as nice values go, less is more.
     pub priority: i32,
 }
@@ -37,7 +37,7 @@ impl Machine {
             processors: std::thread::available_parallelism().map_or(1, usize::from),
             memory_mib: kilobytes.unwrap_or(0) / 1024,
             load: load.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0.0),
-            user: crate::user::User::Own.word(),
+            user: crate::user::User::Own.word().into(),
             priority: raised.map_or(0, |()| PRIORITY),
         }
     }

@@ -3,10 +3,13 @@
 //! A *promise* is a number with a unit and a limit. A *measurement* shows one or several promises in rounds: each round
 //! is a native run and a protected run of the same program right after each other, so that a noisy machine disturbs both
 //! alike. What cannot be measured is reported as such, with the reason.
+//!
+//! `evaluation` repeats the evaluation of a paper in the same way, beside the paper's figures.
 
 mod cli;
 mod conditions;
 mod cpu;
+mod evaluation;
 mod failure;
 mod launch;
 mod machine;

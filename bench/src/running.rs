@@ -68,6 +68,17 @@ impl Running {
         Pid::from_child(&self.child)
     }
 
+    /// The program, and what belongs to its protection.
+    pub fn processes(&mut self) -> Outcome<Vec<Pid>> {
+        let mut all = vec![self.outer_pid()];
+        if self.folder.is_some() {
+            let control = self.session()?.control();
+            let pids = [&control.program_pid, &control.anchor_pid].map(|pid| Pid::from_raw(pid.load(Acquire)));
+            all.extend(pids.into_iter().flatten());
+        }
+        Ok(all)
+    }
+
     /// Waits for a file that the program makes when it is ready, or done.
     pub fn wait_for_file(&mut self, path: &Path) -> Outcome<String> {
         let until = Instant::now() + LIMIT;

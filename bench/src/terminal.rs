@@ -1,6 +1,6 @@
 //! A terminal of a program's own: keys go in, and what it draws is read and dropped.
 
-use crate::failure::{Outcome, Tried};
+use crate::failure::{Failure, Outcome, Tried};
 use rustix::fd::BorrowedFd;
 use rustix::pty::{grantpt, ioctl_tiocgptpeer, openpt, unlockpt, OpenptFlags};
 use rustix::termios::{tcsetwinsize, Winsize};
@@ -11,6 +11,12 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A screen on which nothing was drawn for so long is complete.
+const STILL: Duration = Duration::from_millis(300);
+/// How long a first screen may take.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The side of somebody who types and looks.
 pub struct Terminal {
@@ -42,7 +48,28 @@ impl Terminal {
     }
 
     pub fn press(&mut self, key: char) -> Outcome<()> {
-        self.keys.write_all(key.encode_utf8(&mut [0; 4]).as_bytes()).tried("press a key")
+        self.type_in(key.encode_utf8(&mut [0; 4]))
+    }
+
+    /// Presses several keys at once.
+    pub fn type_in(&mut self, text: &str) -> Outcome<()> {
+        self.keys.write_all(text.as_bytes()).tried("press a key")
+    }
+
+    /// Waits until the first screen is complete.
+    pub fn settle(&self) -> Outcome<()> {
+        let until = Instant::now() + PATIENCE;
+        let mut last = (0, Instant::now());
+        while last.0 == 0 || last.1.elapsed() < STILL {
+            if Instant::now() > until {
+                return Err(Failure::TooLong("drawing the first screen".into(), PATIENCE.as_secs()));
+            }
+            if self.drawn() != last.0 {
+                last = (self.drawn(), Instant::now());
+            }
+            std::thread::sleep(STILL / 20);
+        }
+        Ok(())
     }
 
     /// Bytes the program has drawn.

@@ -66,7 +66,10 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
     (Attack::Manual, &["undo"]),
     // Nobody is killed: here the crowd of signals alone does harm.
     (Attack::Calm, &["storm"]),
-    (Attack::Aimed, &["pipe_counter", "pipe_echo", "socket_echo", "heap", "signals", "threads", "printers", "taking_part"]),
+    (
+        Attack::Aimed,
+        &["pipe_counter", "pipe_echo", "socket_echo", "heap", "signals", "threads", "printers", "taking_part"],
+    ),
     (
         Attack::Fatal,
         &[

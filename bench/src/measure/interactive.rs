@@ -10,10 +10,7 @@ use crate::running::Running;
 use crate::terminal::{lead_session, Terminal};
 use crate::user::User;
 use crate::workshop::Workshop;
-use outlast_supervisor::session::Session;
-use rustix::process::Pid;
 use std::path::Path;
-use std::sync::atomic::Ordering::Acquire;
 use std::time::{Duration, Instant};
 
 /// A program and the keys that are pressed.
@@ -24,10 +21,6 @@ pub struct Interactive {
 
 /// Time from key to key.
 const BEAT: Duration = Duration::from_millis(100);
-/// A screen on which nothing was drawn for so long is complete.
-const STILL: Duration = Duration::from_millis(300);
-/// How long a first screen may take.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Interactive {
     pub fn nvi() -> Self {
@@ -60,33 +53,6 @@ impl Interactive {
     }
 }
 
-/// Waits until the first screen is complete.
-fn settle(terminal: &Terminal) -> Outcome<()> {
-    let until = Instant::now() + PATIENCE;
-    let mut last = (0, Instant::now());
-    while last.0 == 0 || last.1.elapsed() < STILL {
-        if Instant::now() > until {
-            return Err(Failure::TooLong("drawing the first screen".into(), PATIENCE.as_secs()));
-        }
-        if terminal.drawn() != last.0 {
-            last = (terminal.drawn(), Instant::now());
-        }
-        std::thread::sleep(STILL / 20);
-    }
-    Ok(())
-}
-
-/// The program, and what belongs to its protection.
-fn processes(running: &mut Running, side: Side) -> Outcome<Vec<Pid>> {
-    let mut all = vec![running.outer_pid()];
-    if side != Side::Native {
-        let control = running.session().map(Session::control)?;
-        let pids = [&control.program_pid, &control.anchor_pid].map(|pid| Pid::from_raw(pid.load(Acquire)));
-        all.extend(pids.into_iter().flatten());
-    }
-    Ok(all)
-}
-
 impl Measurement for Interactive {
     fn name(&self) -> String {
         format!("{} at a terminal", self.name)
@@ -106,12 +72,12 @@ impl Measurement for Interactive {
         let mut players = Vec::new();
         for side in sides(number, &[]) {
             let (running, terminal) = self.start(workshop, side)?;
-            settle(&terminal)?;
+            terminal.settle()?;
             players.push((side, running, terminal));
         }
         let mut total = Vec::new();
-        for (side, running, _) in &mut players {
-            let all = processes(running, *side)?;
+        for (_, running, _) in &mut players {
+            let all = running.processes()?;
             total.push((all.iter().map(|pid| cpu::used(*pid)).sum::<Duration>(), all));
         }
         let began = Instant::now();
