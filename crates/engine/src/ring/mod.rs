@@ -4,13 +4,17 @@
 //! A completion is written by the kernel as part of the operation, into memory that outlives the process.
 //! A restored process reads the completions of its predecessor before it sets up a ring of its own.
 
-use crate::mutant::without;
 use crate::sys::{err, nr, syscall};
 use core::ptr::{read_volatile, write_volatile};
 use core::sync::atomic::{fence, Ordering::*};
 use outlast_image::layout::{session, SESSION_BASE};
-use outlast_image::mutant::Mutant;
-use outlast_image::pending::{joined_id, Progress, MEMBERS, PROGRESS_MARK};
+use outlast_image::pending::MEMBERS;
+
+mod entry;
+mod kept;
+
+pub use entry::{op, Entry};
+pub use kept::{is_again, joined_result, keep_joined, keep_result, predecessor_result, progress, save_progress};
 
 const ENTRIES: u32 = 8;
 const _: () = assert!(MEMBERS <= ENTRIES as usize);
@@ -30,51 +34,9 @@ const UNREGISTER_RING_FDS: u64 = 21;
 /// Which of the task's places for registered rings is the engine's: the last, since programs take the first free one.
 const REGISTERED: u32 = 15;
 
-const PROGRESS: u64 = SESSION_BASE + session::PENDING;
-const SAVED_LAYOUT: u64 = PROGRESS + 1024;
+const SAVED_LAYOUT: u64 = SESSION_BASE + session::PENDING + 1024;
 /// Where the number of the place that was taken last is noted.
-const LAST_PLACE: u64 = PROGRESS + 1536;
-const RESULTS: u64 = PROGRESS + 2048;
-/// Results of calls that were made for other threads.
-const JOINED: u64 = PROGRESS + 2560;
-
-/// Operation codes.
-pub mod op {
-    pub const READ: u8 = 22;
-    pub const WRITE: u8 = 23;
-    pub const SEND: u8 = 26;
-    pub const WRITEV: u8 = 2;
-    pub const SENDMSG: u8 = 9;
-    pub const RECVMSG: u8 = 10;
-    pub const ACCEPT: u8 = 13;
-    pub const ASYNC_CANCEL: u8 = 14;
-    pub const CONNECT: u8 = 16;
-    pub const OPENAT: u8 = 18;
-    pub const OPENAT2: u8 = 28;
-    pub const SPLICE: u8 = 30;
-    pub const RENAMEAT: u8 = 35;
-    pub const UNLINKAT: u8 = 36;
-    pub const MKDIRAT: u8 = 37;
-    pub const SYMLINKAT: u8 = 38;
-    pub const LINKAT: u8 = 39;
-}
-
-/// `struct io_uring_sqe`, with the unions flattened to what is used.
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-pub struct Entry {
-    pub opcode: u8,
-    pub flags: u8,
-    pub ioprio: u16,
-    pub fd: i32,
-    pub off: u64,
-    pub addr: u64,
-    pub len: u32,
-    /// `rw_flags`, `msg_flags`, `open_flags`, `rename_flags` …
-    pub op_flags: u32,
-    pub user_data: u64,
-    pub pad: [u64; 3],
-}
+const LAST_PLACE: u64 = SESSION_BASE + session::PENDING + 1536;
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -401,61 +363,6 @@ const fn settled(result: i32) -> i64 {
     }
 }
 
-/// After these results an operation is done again in the same or another way, under the same identifier.
-const AGAIN: [i64; 5] = [err::ECANCELED, err::EINTR, err::EAGAIN, err::EOPNOTSUPP, err::EINVAL];
-
-/// Looks for the result of an operation of the dead predecessor; one of [`AGAIN`] means that it did not happen.
-/// To be called before `set_up`. A result that was found is kept apart from the rings: this process may die, too,
-/// before its next commit, and its own ring will say nothing of the operation.
-pub fn predecessor_result(user_data: u64) -> Option<i64> {
-    // SAFETY: two slots in the session; plain integers.
-    for i in 0..2 {
-        let kept = unsafe { read_volatile((RESULTS as *const Progress).add(i)) };
-        if !without(Mutant::KeptResult) && kept.id == user_data && kept.check == kept.id ^ kept.done ^ PROGRESS_MARK {
-            return Some(kept.done as i64);
-        }
-    }
-    let found = completed(user_data)?;
-    write_slot(RESULTS, user_data, found as u64);
-    Some(found)
-}
-
-/// Keeps a result apart from the ring, which other operations will go through before the next commit.
-pub fn keep_result(user_data: u64, result: i64) {
-    if !is_again(result) {
-        write_slot(RESULTS, user_data, result as u64);
-    }
-}
-
-/// Is it the result of an operation that did not happen?
-pub fn is_again(result: i64) -> bool {
-    AGAIN.contains(&result)
-}
-
-/// Keeps the result of the `n`th call that was made for another thread.
-pub fn keep_joined(seq: u64, n: usize, result: i64) {
-    if !is_again(result) && n < MEMBERS {
-        // SAFETY: a slot of the session.
-        unsafe { write_to((JOINED as *mut Progress).add(n), joined_id(seq, n), result as u64) };
-    }
-}
-
-/// The same result, if the dead predecessor got that far. To be called before `set_up`.
-pub fn joined_result(seq: u64, n: usize) -> Option<i64> {
-    let id = joined_id(seq, n);
-    if without(Mutant::JoinedLookup) {
-        return None;
-    }
-    // SAFETY: a slot of the session; plain integers.
-    let kept = unsafe { read_volatile((JOINED as *const Progress).add(n)) };
-    if kept.id == id && kept.check == kept.id ^ kept.done ^ PROGRESS_MARK {
-        return Some(kept.done as i64);
-    }
-    let found = completed(id)?;
-    keep_joined(seq, n, found);
-    Some(found)
-}
-
 /// What the ring of the dead predecessor says of an operation.
 pub fn completed(user_data: u64) -> Option<i64> {
     // SAFETY: all offsets are checked against the ring's page before use.
@@ -467,43 +374,6 @@ pub fn completed(user_data: u64) -> Option<i64> {
         if l.valid != 1 || end > room || l.cq_head > room - 4 || l.cq_tail > room - 4 {
             return None;
         }
-        find(&l, mask, user_data).filter(|r| !AGAIN.contains(r))
+        find(&l, mask, user_data).filter(|r| !is_again(*r))
     }
-}
-
-/// Notes that all parts up to operation `id` transferred `done` bytes.
-pub fn save_progress(id: u64, done: u64) {
-    write_slot(PROGRESS, id, done);
-}
-
-fn write_slot(slots: u64, id: u64, done: u64) {
-    // SAFETY: two slots in the session, of which the other stays valid meanwhile.
-    unsafe { write_to((slots as *mut Progress).add((id & 1) as usize), id, done) };
-}
-
-/// `id` and `check` are written last.
-unsafe fn write_to(slot: *mut Progress, id: u64, done: u64) {
-    write_volatile(&raw mut (*slot).check, 0);
-    write_volatile(&raw mut (*slot).done, done);
-    write_volatile(&raw mut (*slot).id, id);
-    write_volatile(&raw mut (*slot).check, id ^ done ^ PROGRESS_MARK);
-}
-
-/// Progress of the operation committed as `seq`: the next part and the bytes already done.
-pub fn progress(seq: u64) -> (u16, u64) {
-    let mut best = (0u16, 0u64);
-    if without(Mutant::Progress) {
-        return best;
-    }
-    for i in 0..2 {
-        // SAFETY: as `save_progress`.
-        let p = unsafe { read_volatile((PROGRESS as *const Progress).add(i)) };
-        if p.check == p.id ^ p.done ^ PROGRESS_MARK && p.id >> 16 == seq {
-            let next = (p.id as u16).wrapping_add(1);
-            if next > best.0 {
-                best = (next, p.done);
-            }
-        }
-    }
-    best
 }
