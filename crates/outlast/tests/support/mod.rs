@@ -1,6 +1,8 @@
 //! A state folder of a test's own, and the outlast that was built for it.
 #![allow(dead_code, reason = "no test uses all of it")]
 
+pub mod obedient;
+
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};

@@ -1,0 +1,108 @@
+//! Rung 6: a failure that comes again is met with an older state.
+
+mod support;
+
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::process::Stdio;
+use support::obedient::{Obedient, OFTEN};
+use support::{finish, kill, said, until, Home};
+
+/// The damage was committed before the crash: going back to the last commit meets the same crash again and again.
+#[test]
+fn a_failure_that_repeats_is_met_with_an_older_state() {
+    let home = Home::new();
+    let mut program = Obedient::start(&home, "sick", &OFTEN);
+    program.say("x = 5");
+    assert_eq!(program.ask("x"), "5");
+    program.keeps();
+    program.say("bad = True; print('spoilt')");
+    until("the damage", || std::fs::read_to_string(&program.out).unwrap().contains("spoilt"));
+    // Kept as well, so that the newest generation does not help either.
+    program.keeps();
+    program.say("print('never said')");
+    home.await_event("sick", "went-back", 1);
+    // The newest states are damaged as well; what it was told in them is not told it again.
+    until("a state without the damage", || {
+        program.say("print('damaged', bad)");
+        std::fs::read_to_string(&program.out).unwrap().contains("damaged False")
+    });
+    assert!(program.events("went-back") >= 2);
+    assert_eq!(program.ask("x, bad"), "5 False");
+    let log = home.log("sick");
+    assert!(log.iter().filter(|entry| entry["event"] == "rollback").count() >= 6, "{log:#?}");
+    assert!(
+        log.iter().any(|e| e["event"] == "went-back" && e["cause"].as_str().unwrap().contains("SIGSEGV")),
+        "{log:#?}"
+    );
+    assert!(!std::fs::read_to_string(&program.out).unwrap().contains("never said"));
+    let output = program.end();
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("it goes on from generation"), "{}", said(&output));
+}
+
+/// A store that cannot be read is no end where there is an older state.
+#[test]
+fn a_damaged_store_is_met_with_an_older_state() {
+    let home = Home::new();
+    let mut program = Obedient::start(&home, "torn", &OFTEN);
+    program.say("x = 4");
+    assert_eq!(program.ask("x"), "4");
+    program.keeps();
+    let status = home.status("torn");
+    let mut store = File::options().write(true).open(status["store"].as_str().unwrap()).unwrap();
+    store.write_all(&[0x55; 12 << 10]).unwrap();
+    kill(&status["pid"], libc::SIGKILL);
+    home.await_event("torn", "went-back", 1);
+    assert_eq!(program.ask("x"), "4");
+    kill(&home.status("torn")["pid"], libc::SIGKILL);
+    assert_eq!(program.ask("x"), "4");
+    program.say("sys.exit(6)");
+    let output = program.end();
+    assert_eq!(output.status.code(), Some(6), "{}", said(&output));
+    assert!(!home.state().join("torn/store").exists());
+}
+
+/// What fails in every state ends, and says that everything was tried.
+#[test]
+fn a_failure_in_every_state_is_the_end() {
+    let home = Home::new();
+    let script = "import ctypes, os, time
+home, n = os.environ['OUTLAST_STATE_DIR'] + '/doomed', 0
+while not any(file[-1].isdigit() and 'gen' in file for file in os.listdir(home)): n += 1; print(n); time.sleep(0.01)
+ctypes.string_at(0)";
+    let mut run = home.outlast(["run", "--name", "doomed"]);
+    run.args(OFTEN).args(["--retries", "1", "--", "/usr/bin/python3", "-u", "-c", script]);
+    let child = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let output = finish(child);
+    assert_eq!(output.status.signal(), Some(libc::SIGSEGV), "{}", said(&output));
+    let log = home.log("doomed");
+    assert!(log.iter().any(|entry| entry["event"] == "went-back"), "{log:#?}");
+    let gave_up = log.iter().rfind(|entry| entry["event"] == "gave-up").unwrap();
+    assert!(gave_up["cause"].as_str().unwrap().contains("also from all older generations"), "{log:#?}");
+}
+
+#[test]
+fn damaged_generations_harm_nobody() {
+    let home = Home::new();
+    let mut program = Obedient::start(&home, "rotten", &OFTEN);
+    program.say("x = 3");
+    program.ask("x");
+    let number = program.keeps();
+    for entry in std::fs::read_dir(home.state().join("rotten")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.to_str().unwrap().ends_with(".pages") {
+            let mut bytes = std::fs::read(&path).unwrap();
+            bytes.iter_mut().step_by(500).for_each(|byte| *byte ^= 0x40);
+            File::options().write(true).open(&path).unwrap().write_all(&bytes).unwrap();
+        }
+    }
+    let output = program.rewind(&number.to_string());
+    assert!(output.status.code() == Some(1) && said(&output).contains("damaged"), "{}", said(&output));
+    let output = home.outlast(["fork", "rotten", "--generation", &number.to_string(), "--name", "b"]).output().unwrap();
+    assert!(output.status.code() == Some(1) && said(&output).contains("damaged"), "{}", said(&output));
+    assert!(home.status("b").is_null());
+    assert_eq!(program.ask("x"), "3");
+    assert_eq!(program.events("went-back"), 0);
+}
