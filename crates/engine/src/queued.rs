@@ -196,8 +196,7 @@ impl Queue {
             return;
         }
         for e in self.waiting().iter().filter(|e| e.place == t.place as u64) {
-            // SAFETY: a signal to a thread of this process; the information lies in memory for the length of the call.
-            unsafe { syscall!(nr::RT_TGSIGQUEUEINFO, syscall!(nr::GETPID), t.real_tid, e.signal(), e.info.as_ptr()) };
+            send_to(&e.info, true);
         }
     }
 }

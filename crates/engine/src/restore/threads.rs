@@ -21,6 +21,8 @@ use outlast_image::mutant::Mutant;
 static mut REST: Option<(PendingCall, Operation, bool)> = None;
 /// Place of that thread, once it has been given the lock of the engine.
 static TURN: AtomicU32 = AtomicU32::new(0);
+/// How many threads have sent themselves again what they had not taken.
+static SENT: AtomicU32 = AtomicU32::new(0);
 
 /// The threads of a commit.
 pub struct Others {
@@ -126,6 +128,7 @@ impl Others {
         group::settle(e, &mut self.found, all);
         stand(first);
         TURN.store(0, Release);
+        SENT.store(0, Release);
         for place in self.places() {
             let t = thread::at(place);
             t.goes_first = place == self.committer && rest.is_some() && !without(Mutant::ThreadTurn);
@@ -139,6 +142,14 @@ impl Others {
             }
             stand(t);
             world::settle(place);
+        }
+        // What one sends another from now on comes behind that.
+        let all = self.places().count() as u32;
+        loop {
+            match SENT.load(Acquire) {
+                sent if sent == all => break,
+                sent => futex_wait(&SENT, sent, None),
+            };
         }
         if let Some(operation) = rest.filter(|_| !without(Mutant::ThreadTurn)) {
             // Nobody may commit before what its predecessor did is known to it.
@@ -171,6 +182,9 @@ unsafe extern "C" fn begin(t: &mut Thread) -> ! {
     let e = engine();
     thread_birth::set_up(t);
     give_thread(e, t);
+    e.queue.send_again_to(t);
+    SENT.fetch_add(1, AcqRel);
+    futex_wake(&SENT);
     taking_part::expect(t);
     let part = t.pending_call;
     if t.goes_first {
@@ -179,14 +193,12 @@ unsafe extern "C" fn begin(t: &mut Thread) -> ! {
             futex_wait(&TURN, 0, None);
         }
         t.has_lock = true;
-        e.queue.send_again_to(t);
         let rest = core::ptr::replace(&raw mut REST, None);
         if let Some((call, mut operation, cold)) = rest {
             finish(e, t, &call, &mut operation, cold);
         }
     } else {
         world::lock(t);
-        e.queue.send_again_to(t);
         if pending_kind::is_anothers(part.kind) {
             finish(e, t, &part, &mut Operation::new(0), false);
         }
