@@ -43,7 +43,18 @@ const SELF_HARMING: &[&str] =
 const OTHERWISE: &[(Attack, &[&str])] = &[
     (
         Attack::Checked,
-        &["pipe_counter", "heap", "mapper", "files", "python_script", "written_pages", "signals", "threads"],
+        &[
+            "pipe_counter",
+            "heap",
+            "mapper",
+            "files",
+            "python_script",
+            "written_pages",
+            "signals",
+            "threads",
+            "java_churn",
+            "printers",
+        ],
     ),
     (
         Attack::Periodic,

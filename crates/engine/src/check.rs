@@ -2,13 +2,14 @@
 //!
 //! Three promises: a page that can be written and has content of the program's own, other than zeroes, is in the store; one that is neither
 //! armed nor hot is one that the next search will look at; and the store holds what memory holds. Pages that are swapped out, and shared ones, are left
-//! out of the first two.
+//! out of the first two, and so are those to which the kernel writes for threads that wait: they are looked at once these go on.
 
 use crate::control::{control, event};
 use crate::regions;
 use crate::state::Engine;
 use crate::tracker::{Tracker, WHERE};
 use crate::user;
+use crate::waiting;
 use core::sync::atomic::Ordering::*;
 use outlast_image::event::event_kind;
 use outlast_image::layout::STORE_BASE;
@@ -57,7 +58,7 @@ fn in_region(e: &mut Engine, region: &Region) -> Option<(u32, u64)> {
             for page in (run.start..run.end).step_by(4096) {
                 let saved = store.contains(page) || region.backing != backing::PRIVATE_FILE && is_zero(page);
                 let stands = saved && (!run.is_written() || e.hot.contains(page));
-                if !stands && !tracker.is_suspected(page) {
+                if !stands && !tracker.is_suspected(page) && !waiting::is_written_to(page) {
                     return Some((if saved { UNARMED } else { UNSAVED }, page));
                 }
             }
@@ -76,7 +77,11 @@ fn different(e: &mut Engine) -> Option<(u32, u64)> {
         store.runs(low, high, &mut |address, offset, len| {
             for page in (address..address + len).step_by(4096) {
                 let frame = STORE_BASE + offset + (page - address);
-                if !e.hot.contains(page) && !equal(page, frame) && !tracker.is_suspected(page) {
+                if !e.hot.contains(page)
+                    && !equal(page, frame)
+                    && !tracker.is_suspected(page)
+                    && !waiting::is_written_to(page)
+                {
                     found = found.or(Some((DIFFERENT, page)));
                 }
             }

@@ -67,7 +67,15 @@ pub fn commit_stopped(e: &mut Engine, t: &mut Thread, pending: PendingCall) -> u
     }
     e.drop_count = 0;
     let tracker = &mut e.tracker;
-    let hot = e.hot.commit(store, |page| tracker.arm(page, page + 4096));
+    let compared = e.hot.commit(store, |page| tracker.arm(page, page + 4096));
+    if world::has_several() {
+        let hot = &e.hot;
+        world::each_in_doubt(t, |page| {
+            if !hot.contains(page) {
+                tracker.written(page);
+            }
+        });
+    }
     let searched = tracker.may_have_changed();
     let saved = if searched { save_written(e) } else { 0 };
     if e.tracker.is_lost() {
@@ -143,7 +151,7 @@ pub fn commit_stopped(e: &mut Engine, t: &mut Thread, pending: PendingCall) -> u
     c.commits.store(c.commits.load(Relaxed) + 1, Relaxed);
     c.last_seq.store(seq, Relaxed);
     c.last_commit_tsc.store(tsc(), Relaxed);
-    c.dirty_pages.store((hot + saved) as u64, Relaxed);
+    c.dirty_pages.store((compared + saved) as u64, Relaxed);
     e.fds.close_delayed();
     undo::committed(store);
     if fold {

@@ -92,6 +92,10 @@ pub struct Thread {
     pub real_tid: u32,
     /// Its context may differ from the one in the store.
     pub is_fresh: bool,
+    /// It has run since a commit that was made while it stood still: see `world::each_in_doubt`.
+    pub is_in_doubt: bool,
+    /// How often the world had gone on when it came to stand still.
+    pub passed: u32,
     /// The call it makes has noted memory in `pinned`.
     pub pins: bool,
     /// In a restore: nobody else may commit before it has finished its call.

@@ -5,11 +5,11 @@ use crate::dispatch::{wait_for, Call};
 use crate::pinned;
 use crate::state::engine;
 use crate::sys::{err, nr};
-use crate::thread::Thread;
+use crate::thread::{standing, Thread};
 use crate::tracker::Track;
 use crate::user;
 use crate::world;
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::Ordering::{Acquire, Relaxed};
 use outlast_calls::{look, written, Told};
 use outlast_image::event::phase as at;
 
@@ -48,6 +48,24 @@ pub fn may_write(call: &Call) -> bool {
         nr::FUTEX => FUTEX_WRITING.contains(&(call.args[1] & FUTEX_CMD)),
         _ => look(call.nr, &call.args).is_none_or(|row| !row.outs().is_empty()),
     }
+}
+
+/// May the kernel write to the page at any moment, for a thread that stands still? The world is stopped.
+pub fn is_written_to(page: u64) -> bool {
+    world::find(|t| {
+        let mut found = t.rseq[0] & !4095 == page;
+        let call = Call::at(t);
+        if t.standing.load(Acquire) == standing::IN_CALL && may_write(&call) {
+            let told = look(call.nr, &call.args).map_or(Told::Partly, |row| {
+                written(row, &call.args, &user::Program, |at, len| {
+                    found |= at < page + 4096 && page < at.saturating_add(len)
+                })
+            });
+            found |= told == Told::Partly;
+        }
+        found
+    })
+    .is_some()
 }
 
 /// A commit was made during the call: what the kernel wrote between a page's being saved and its being armed would be missed.

@@ -24,6 +24,8 @@ pub const WORDS: usize = THREADS / 64;
 static SEVERAL: AtomicU32 = AtomicU32::new(0);
 /// 1: no thread may go back to the program, 2: and somebody may sleep.
 static STOPPED: AtomicU32 = AtomicU32::new(0);
+/// How often the world went on again.
+static PASSED: AtomicU32 = AtomicU32::new(0);
 /// Places that are taken.
 static TAKEN: [AtomicU64; WORDS] = [const { AtomicU64::new(0) }; WORDS];
 
@@ -84,6 +86,13 @@ fn wake(word: &AtomicU32, most: i32) {
 /// The thread has left the program's code, and goes on as `how` says.
 #[inline]
 pub fn arrive(t: &mut Thread, how: u32) {
+    if t.standing.load(Relaxed) == standing::RUNNING {
+        t.passed = PASSED.load(SeqCst);
+    }
+    stand(t, how);
+}
+
+fn stand(t: &mut Thread, how: u32) {
     t.fs_base = thread::fs_base();
     t.is_fresh = true;
     if how == standing::IN_CALL {
@@ -101,14 +110,39 @@ pub fn depart(t: &mut Thread) {
     loop {
         t.standing.swap(standing::RUNNING, SeqCst);
         if STOPPED.load(SeqCst) == 0 {
+            t.is_in_doubt |= has_missed(t);
             return;
         }
-        arrive(t, standing::AT_REST);
+        stand(t, standing::AT_REST);
         while STOPPED.load(Acquire) != 0 {
             let _ = STOPPED.compare_exchange(1, 2, Acquire, Relaxed);
             sleep(&STOPPED, 2, None);
         }
     }
+}
+
+/// Has the world been stopped since the thread came to stand still?
+fn has_missed(t: &Thread) -> bool {
+    t.passed != PASSED.load(SeqCst)
+}
+
+/// Calls `f` with the page of each thread that a commit may have armed in vain, and that the thread may have written to since. The
+/// caller commits; the world is stopped.
+///
+/// The kernel writes to a thread's restartable sequence whenever it moves to another processor, also while the thread stands still. If
+/// that meets an armed page, the fault may have begun before a commit looks for faults, and make the page writable when it has been
+/// armed again. Nobody learns of what the thread writes there later.
+pub fn each_in_doubt(own: &mut Thread, mut f: impl FnMut(u64)) {
+    each(|place| {
+        // SAFETY: the thread stands still.
+        let t = unsafe { thread::at(place) };
+        if t.is_fresh && (t.is_in_doubt || has_missed(t)) && t.rseq[0] != 0 {
+            t.is_in_doubt = false;
+            f(t.rseq[0] & !4095);
+        }
+    });
+    // Its own faults are over.
+    own.passed = PASSED.load(SeqCst).wrapping_add(1);
 }
 
 /// Makes all other threads stand still until [`resume`]. The caller holds the lock.
@@ -186,7 +220,11 @@ fn knock(tid: u32) {
 /// Lets the threads go on that [`stop`] stopped.
 #[inline]
 pub fn resume() {
-    if has_several() && STOPPED.swap(0, SeqCst) == 2 {
+    if !has_several() {
+        return;
+    }
+    PASSED.store(PASSED.load(Relaxed).wrapping_add(1), SeqCst);
+    if STOPPED.swap(0, SeqCst) == 2 {
         wake(&STOPPED, i32::MAX);
     }
 }
