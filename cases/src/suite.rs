@@ -54,6 +54,7 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "threads",
             "java_churn",
             "printers",
+            "sleepers",
         ],
     ),
     (

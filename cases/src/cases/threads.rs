@@ -32,6 +32,12 @@ pub const CASES: &[Case] = &[
         .with_threads(),
     Case::new("mutexes", |_| Ok(Program::new(&[&program("mutexes"), "30", "4"])), |_| Drive::Pipes(Input::none()))
         .with_threads(),
+    Case::new(
+        "sleepers",
+        |_| Ok(Program::new(&[&program("sleepers"), "300", "60", "1500"])),
+        |_| Drive::Pipes(Input::none()),
+    )
+    .with_threads(),
     Case::new("attributes", |_| Ok(Program::new(&[&program("attributes"), "400"])), |_| Drive::Pipes(Input::none()))
         .with_threads(),
     Case::new("openmp", |_| Ok(Program::new(&[&program("openmp"), "60"])), |_| Drive::Pipes(Input::none()))
