@@ -25,11 +25,13 @@ mutants: build
 	cargo build --release -p outlast --features mutants --target-dir target/mutants
 	$(CASES) --test mutants
 
-# Switches virtual machines off in the middle of everything, boots them again and looks what is left; some ten minutes. Fetches
+# Switches virtual machines off in the middle of everything, boots them again and looks what is left; some twenty minutes. Fetches
 # two kernels, which take turns, and installs QEMU; POWER="--machines 1 --seed 7", for example, goes to the program.
+LATER = --options '--durable 200ms' --repeatable 100000 --within 5 --pages 500 --lines 20000
 power: build
 	lab/prepare target/lab
 	target/release/outlast-lab --kernel target/lab/kernel.0 --kernel target/lab/kernel.1 $(POWER)
+	target/release/outlast-lab --kernel target/lab/kernel.0 --kernel target/lab/kernel.1 $(LATER) $(POWER)
 
 # Feeds hostile bytes to everything that reads some, FUZZ_SECONDS for each target; what it finds lies in fuzz/artifacts.
 # Without a sanitizer, because the code under test is safe Rust, which a stable compiler instruments.

@@ -1,5 +1,5 @@
 /* Keeps a ledger that it never syncs, and tells of every line of it. What it told of must be in the ledger, for ever.
- * ledger LINES */
+ * ledger LINES [PAGES]: a file of its own only for every so many-th round. */
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -51,7 +51,7 @@ static void check(int file, int lines)
 
 int main(int argc, char **argv)
 {
-    int lines = argc > 1 ? atoi(argv[1]) : 100;
+    int lines = argc > 1 ? atoi(argv[1]) : 100, pages = argc > 2 ? atoi(argv[2]) : 1;
     int file = open("ledger", O_RDWR | O_CREAT, 0600), appended = open("appended", O_RDWR | O_CREAT | O_APPEND, 0600);
     must(file >= 0 && appended >= 0, "open", 0);
     uint64_t sum = 1;
@@ -65,15 +65,20 @@ int main(int argc, char **argv)
         format(line, n, sum);
         must(write(file, line, LINE) == LINE, "write", n);
         must(write(appended, line, LINE) == LINE, "append", n);
-        /* A file of each round, under its name only when it is whole. */
-        snprintf(name[0], sizeof *name, "page.%d", n - 1);
+        if (n % pages) {
+            must(write(1, line, LINE) == LINE, "tell", n);
+            continue;
+        }
+        /* A file of each round, under its name only when it is whole. What is older is written over. */
+        must(pwrite(file, line, LINE, (n - 1) * LINE) == LINE, "write over", n);
+        snprintf(name[0], sizeof *name, "page.%d", n - pages);
         snprintf(name[1], sizeof *name, "page.%d", n);
         int page = open("page.new", O_WRONLY | O_CREAT | O_TRUNC, 0600);
         must(page >= 0 && write(page, line, LINE) == LINE && !close(page), "a page", n);
         must(!rename("page.new", name[1]), "rename", n);
-        must(n == 1 || !unlink(name[0]), "unlink", n);
+        must(n == pages || !unlink(name[0]), "unlink", n);
         must(write(1, line, LINE) == LINE, "tell", n);
-        if (n % 8 == 0 || n == lines) {
+        if (n / pages % 8 == 0 || n == lines) {
             check(file, n);
             check(appended, n);
             must(!access(name[1], F_OK) && access(name[0], F_OK), "the page of this round", n);

@@ -24,6 +24,7 @@ pub struct Kernel {
 pub struct Guest {
     qemu: Child,
     said: Arc<Mutex<Vec<u8>>>,
+    times: Arc<Mutex<Vec<Instant>>>,
     console: PathBuf,
     threads: Vec<JoinHandle<()>>,
 }
@@ -68,21 +69,30 @@ impl Guest {
             let _ = listener.accept().and_then(|(stream, _)| nbd::serve(stream, &disk));
         });
         let said = Arc::new(Mutex::new(Vec::new()));
+        let times = Arc::new(Mutex::new(Vec::new()));
         let listener = {
+            let times = Arc::clone(&times);
             let (said, mut from) = (Arc::clone(&said), qemu.stdout.take());
             std::thread::spawn(move || {
                 let mut bytes = [0; 4096];
                 while let Some(n @ 1..) = from.as_mut().and_then(|from| from.read(&mut bytes).ok()) {
+                    let lines = bytes[..n].iter().filter(|byte| **byte == b'\n').count();
+                    times.lock().unwrap_or_else(PoisonError::into_inner).extend(vec![Instant::now(); lines]);
                     said.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(&bytes[..n]);
                 }
             })
         };
-        Ok(Guest { qemu, said, console, threads: vec![server, listener] })
+        Ok(Guest { qemu, said, times, console, threads: vec![server, listener] })
     }
 
     /// How many lines the program has told so far.
     pub fn lines(&self) -> usize {
         self.said.lock().unwrap_or_else(PoisonError::into_inner).iter().filter(|byte| **byte == b'\n').count()
+    }
+
+    /// When each of them was told.
+    pub fn times(&self) -> Arc<Mutex<Vec<Instant>>> {
+        Arc::clone(&self.times)
     }
 
     /// Waits until the program has told so many lines, or the machine is off; true: it is off.

@@ -15,6 +15,7 @@ use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 /// Switch machines off in the middle of everything, and boot them again
 #[derive(Parser)]
@@ -31,12 +32,21 @@ struct Arguments {
     /// Makes the choices the same again (not the moments at which they meet the program)
     #[arg(long)]
     seed: Option<u64>,
+    /// Lines of the ledger that each keeps
+    #[arg(long, default_value_t = 2000)]
+    lines: usize,
     /// Options of `outlast run`
     #[arg(long, default_value = "--durable", allow_hyphen_values = true)]
     options: String,
     /// Lines of the ledger that may be told again after a loss of power
     #[arg(long, default_value_t = 1)]
     repeatable: usize,
+    /// The program has a file of its own for every so many-th line: what it does to names has commits on the medium at once
+    #[arg(long, default_value_t = 1)]
+    pages: usize,
+    /// Seconds before a loss of power: lines told earlier may not be told again  [default: any may, of those that may at all]
+    #[arg(long)]
+    within: Option<f64>,
     /// The outlast to test
     #[arg(long, default_value = "target/release/outlast")]
     outlast: PathBuf,
@@ -52,14 +62,16 @@ fn main() -> Result<(), Box<dyn Error>> {
         .enumerate()
         .map(|(n, folder)| prepare(room.path(), n, folder, &arguments))
         .collect::<Result<Vec<_>, _>>()?;
+    let within = arguments.within.map(Duration::try_from_secs_f64).transpose()?;
+    let repeatable = power::Repeatable { lines: arguments.repeatable, within };
     let mut all = power::Tally::default();
     for machine in 0..arguments.machines {
         let own = seed.wrapping_add(u64::from(machine));
-        let tally = power::round(room.path(), &kernels, own, arguments.losses, arguments.repeatable)
+        let tally = power::round(room.path(), &kernels, own, arguments.losses, arguments.lines, &repeatable)
             .map_err(|what| format!("machine {machine}: {what}\nrun it again with --machines 1 --seed {own}"))?;
         println!(
-            "machine {machine}, seed {own}: {} losses of power, {} of {} cached sectors lost, {} flushes, {} lines told again",
-            tally.losses, tally.lost, tally.cached, tally.flushes, tally.repeated
+            "machine {machine}, seed {own}: {} losses of power, {} of {} cached sectors lost, {} flushes, {} lines told again, at most {:?} old",
+            tally.losses, tally.lost, tally.cached, tally.flushes, tally.repeated, tally.oldest
         );
         (all.losses, all.lost, all.cached) =
             (all.losses + tally.losses, all.lost + tally.lost, all.cached + tally.cached);
@@ -100,7 +112,10 @@ fn prepare(room: &Path, n: usize, package: &Path, arguments: &Arguments) -> Resu
         archive.folder(folder);
     }
     archive.file("init", include_bytes!("../init"));
-    archive.file("options", format!("OPTIONS='{}'\nARGUMENTS={}\n", arguments.options, power::LINES).as_bytes());
+    archive.file(
+        "options",
+        format!("OPTIONS='{}'\nARGUMENTS='{} {}'\n", arguments.options, arguments.lines, arguments.pages).as_bytes(),
+    );
     archive.program("bin/busybox", Path::new("/bin/busybox"))?;
     archive.program("bin/outlast", &arguments.outlast)?;
     let case = room.join("case");

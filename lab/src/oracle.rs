@@ -34,8 +34,8 @@ pub fn check(ledger: &[String], told: usize, repeatable: usize, said: &[u8]) -> 
         return Ok(Stretch { told, repeated: 0 });
     }
     let from = (told.saturating_sub(repeatable)..=told).rev().find(|&from| {
-        let expected = ledger[from..].concat();
-        expected.starts_with(&*text)
+        let begins = ledger.get(from).is_some_and(|line| text.starts_with(line) || line.starts_with(&*text));
+        begins && ledger[from..].concat().starts_with(&*text)
     });
     let Some(from) = from else {
         let shown: String = text.chars().take(200).collect();

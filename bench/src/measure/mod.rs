@@ -3,6 +3,7 @@
 mod calls;
 mod commit;
 mod computation;
+mod durable;
 mod generations;
 mod interactive;
 mod memory;
@@ -17,6 +18,7 @@ use crate::measurement::Measurement;
 use calls::Calls;
 use commit::{Commit, Means};
 use computation::Computation;
+use durable::Durable;
 use generations::Generations;
 use interactive::Interactive;
 use memory::Memory;
@@ -37,6 +39,7 @@ pub fn all() -> Vec<Box<dyn Measurement>> {
         Box::new(Commit::cold(Means::Bpf)),
         Box::new(Commit::cold(Means::NoBpf)),
         Box::new(Commit::cold_hundred()),
+        Box::new(Durable),
         Box::new(Print),
         Box::new(Calls),
         Box::new(Threads),

@@ -3,6 +3,7 @@
 use crate::calls::contexts;
 use crate::control::{control, phase};
 use crate::folding;
+use crate::lag;
 use crate::mutant::without;
 use crate::native;
 use crate::operation;
@@ -134,9 +135,17 @@ pub fn commit_stopped(e: &mut Engine, t: &mut Thread, pending: PendingCall) -> u
     if world::has_several() {
         threads::save(e, t);
     }
-    e.unsynced.sync();
+    let settles = lag::settles(e);
+    if settles {
+        e.unsynced.sync();
+    }
+    lag::save(e);
     let Some(store) = &mut e.store else { return 0 };
-    let published = if store_room::is_used_up() { None } else { store.commit().ok() };
+    let published = match settles {
+        _ if store_room::is_used_up() => None,
+        true => store.commit().ok(),
+        false => store.commit_unsettled().ok(),
+    };
     let Some(seq) = published else {
         store_room::suspend();
         return 0;
@@ -154,7 +163,11 @@ pub fn commit_stopped(e: &mut Engine, t: &mut Thread, pending: PendingCall) -> u
     c.dirty_pages.store((compared + saved) as u64, Relaxed);
     e.fds.close_delayed();
     undo::committed(store);
+    lag::committed(e);
     if fold {
+        if lag::is_on(e) {
+            lag::settle(e);
+        }
         phase(at::FOLD);
         c.folds.fetch_add(1, Relaxed);
         if e.store().fold().is_err() || store_room::is_used_up() {

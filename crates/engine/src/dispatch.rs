@@ -7,6 +7,7 @@ use crate::group::{self, Way};
 use crate::held;
 use crate::inputs::readiness;
 use crate::kernel_writes;
+use crate::lag;
 use crate::medium;
 use crate::numbers;
 use crate::state::{engine, Engine};
@@ -195,10 +196,12 @@ unsafe fn dispatch_alone(t: &mut Thread) {
         crate::rewrite::trapped(e, t);
     }
     let call = Call::at(t);
+    lag::before(e, &call);
     if let Outcome::Return(result) = serve(e, t, call) {
         medium::note(e, &call, result);
         t.regs.rax = result as u64;
     }
+    lag::after(e);
     crate::pinned::call_ended(t);
     if t.native == 0 {
         // A child shares the control page and must leave it alone.
@@ -339,6 +342,10 @@ pub fn issue(call: &Call) -> i64 {
 
 /// Issues a call: if it may wait, a signal or a request that arrives before or during it ends it with EINTR.
 pub fn interruptible(t: &mut Thread, call: &Call) -> i64 {
+    if call.waits() && (t.has_lock || !world::has_several()) {
+        // SAFETY: the calling thread is at the gate, and nobody else uses the engine.
+        lag::before_waiting(unsafe { engine() });
+    }
     // A call that never waits is over before anybody else may commit.
     let r = if world::has_several() && call.waits() {
         crate::waiting::issue(t, call)

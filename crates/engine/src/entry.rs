@@ -44,7 +44,10 @@ const RLIMIT_FSIZE: u64 = 1;
 /// The store over the mapping at `STORE_BASE`.
 pub fn store_region() -> MappedRegion {
     // SAFETY: the supervisor mapped the store there; it is the engine's alone.
-    unsafe { MappedRegion::new(STORE_BASE as *mut u8, STORE_LEN, File { discard, reserve, sync, write }) }
+    unsafe {
+        MappedRegion::new(STORE_BASE as *mut u8, STORE_LEN, File { discard, reserve, sync, write })
+            .with_cache(engine().args.boot)
+    }
 }
 
 /// Gives back the room of `offset..offset+len` of the store's file.
@@ -150,6 +153,7 @@ unsafe fn protect(e: &mut Engine) -> Result<(), Degradation> {
     let params = Params {
         ring_len: e.args.ring_len,
         durable: e.args.options & option::DURABLE != 0,
+        lags: crate::lag::is_on(e),
         id,
         generation: e.args.generation,
         ..Default::default()

@@ -27,6 +27,7 @@ mod in_hand;
 mod inputs;
 mod interrupted;
 mod kernel_writes;
+mod lag;
 mod lock;
 mod medium;
 mod memory_functions;

@@ -6,6 +6,7 @@
 //! gone with the power.
 
 use crate::dispatch::Call;
+use crate::lag;
 use crate::noted::witness;
 use crate::own_descriptors::Passing;
 use crate::state::{object, Engine};
@@ -15,9 +16,9 @@ use outlast_calls::{row, Class};
 use outlast_image::descriptor::descriptor_kind as kind;
 use outlast_image::inject::option;
 
-const FSYNC: u64 = 74;
-const FDATASYNC: u64 = 75;
-const SYNC: u64 = 162;
+pub const FSYNC: u64 = 74;
+pub const FDATASYNC: u64 = 75;
+pub const SYNC: u64 = 162;
 const O_DIRECTORY_CLOEXEC: u64 = 0o200000 | 0o2000000;
 const MOST: usize = 64;
 
@@ -50,6 +51,25 @@ impl Unsynced {
     /// What was open as `fd` is open as `hidden` now.
     pub fn renumber(&mut self, fd: i32, hidden: i32) {
         self.files[..self.count].iter_mut().filter(|file| **file == fd).for_each(|file| *file = hidden);
+    }
+
+    /// Is everything on the medium?
+    pub fn is_empty(&self) -> bool {
+        self.count == 0 && !self.more
+    }
+
+    /// Descriptors are about to be closed: what they are of cannot be synced alone any more.
+    pub fn closing(&mut self, first: u32, last: u32) {
+        let mut n = 0;
+        while n < self.count {
+            if (first..=last).contains(&(self.files[n] as u32)) {
+                self.count -= 1;
+                self.files[n] = self.files[self.count];
+                self.more = true;
+            } else {
+                n += 1;
+            }
+        }
     }
 
     fn sync_one(&mut self, fd: i32) {
@@ -97,7 +117,10 @@ pub fn note(e: &mut Engine, call: &Call, result: i64) {
         undo::each_folder(call, |folder| sync_folder(&mut e.unsynced, folder));
     }
     match undo::target(call) {
-        Some(fd) if matches!(e.fds.kind(fd), kind::REGULAR | kind::BLOCK) => e.unsynced.add(fd),
+        Some(fd) if matches!(e.fds.kind(fd), kind::REGULAR | kind::BLOCK) => {
+            e.unsynced.add(fd);
+            lag::written(e, fd);
+        }
         Some(_) => {}
         None if undo::cut(call).is_some() => match call.nr {
             nr::TRUNCATE => e.unsynced.more = true,
@@ -108,7 +131,7 @@ pub fn note(e: &mut Engine, call: &Call, result: i64) {
 }
 
 /// Modes, owners, times and attributes, by whatever name.
-fn changes_attributes(number: u64) -> bool {
+pub fn changes_attributes(number: u64) -> bool {
     const CHMOD_TO_UTIME: core::ops::RangeInclusive<u64> = 90..=94;
     const OTHERS: [u64; 16] = [132, 188, 189, 190, 197, 198, 199, 235, 260, 261, 268, 280, 452, 463, 466, 469];
     CHMOD_TO_UTIME.contains(&number) || OTHERS.contains(&number)

@@ -54,13 +54,18 @@ pub fn start_for_all(e: &mut Engine) {
         // SAFETY: the timer is the engine's own.
         unsafe { syscall!(TIMER_DELETE, e.timer - 1) };
     }
-    e.timer = knock(CLOCK_PROCESS_CPUTIME_ID, SIGEV_SIGNAL, n, n).map_or(0, |id| id + 1);
+    e.timer = knock_at_all(CLOCK_PROCESS_CPUTIME_ID, n, n).map_or(0, |id| id + 1);
     e.interval = n;
 }
 
 /// Has the kernel knock at this thread in `first_ns`, and every `then_ns` from then on if that is not 0. The timer's id.
 pub fn knock_after(clock: u64, first_ns: u64, then_ns: u64) -> Option<i32> {
     knock(clock, SIGEV_THREAD_ID, first_ns, then_ns)
+}
+
+/// The same for whichever thread the kernel finds.
+pub fn knock_at_all(clock: u64, first_ns: u64, then_ns: u64) -> Option<i32> {
+    knock(clock, SIGEV_SIGNAL, first_ns, then_ns)
 }
 
 fn knock(clock: u64, notify: i32, first_ns: u64, then_ns: u64) -> Option<i32> {
@@ -77,7 +82,8 @@ fn knock(clock: u64, notify: i32, first_ns: u64, then_ns: u64) -> Option<i32> {
     }
 }
 
-fn set(id: i32, first_ns: u64, then_ns: u64) {
+/// Sets a timer of the engine's own; to 0: it does not run.
+pub fn set(id: i32, first_ns: u64, then_ns: u64) {
     let [first, then] = [first_ns, then_ns].map(|ns| [ns / 1_000_000_000, ns % 1_000_000_000]);
     let spec = [then[0], then[1], first[0], first[1]];
     // SAFETY: the timer is the engine's own.

@@ -1,6 +1,7 @@
 //! What the supervisor asks of a running program, served at the gate.
 
 use crate::control::control;
+use crate::lag;
 use crate::state::{engine, Engine};
 use crate::sys::futex_wake;
 use crate::taking_part;
@@ -22,7 +23,8 @@ pub fn serve() -> bool {
         crate::anchor::renew();
         answer();
     }
-    let commits = crate::periodic::is_on(e) || wanted & request::COMMIT != 0;
+    let is_due = lag::is_due(e);
+    let commits = !is_due && crate::periodic::is_on(e) || wanted & request::COMMIT != 0;
     if commits && t.interrupted == 0 && taking_part::enter_before(e, t) {
         return true;
     }
@@ -32,7 +34,11 @@ pub fn serve() -> bool {
 
 /// Makes the commits that are asked for, or due.
 pub fn commit_now(e: &mut Engine) {
-    crate::periodic::tick(e);
+    if lag::is_due(e) {
+        lag::settle(e);
+    } else {
+        crate::periodic::tick(e);
+    }
     if control().request.load(Acquire) & request::COMMIT != 0 {
         crate::commit::commit_at_gate(e);
         control().request.fetch_and(!request::COMMIT, AcqRel);

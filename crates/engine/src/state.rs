@@ -40,6 +40,8 @@ pub mod object {
     pub const SHARED: u16 = 11;
     /// What was to be seen before the call that a durable commit stands before: the commit's number, and what the witness looks at.
     pub const WITNESS: u16 = 16;
+    /// Files that may have grown since a commit that lags, with their sizes.
+    pub const GROWING: u16 = 18;
     /// The image of the vDSO that the program knows.
     pub const VDSO: u16 = 17;
     /// Input that a restored program had not taken again yet, in its order; key: number of the piece.
@@ -78,6 +80,7 @@ pub struct Engine {
     pub transfer: Transfer,
     /// What of the program's files may not be on the medium.
     pub unsynced: Unsynced,
+    pub lag: crate::lag::Lag,
     /// What a program that takes part has registered.
     pub part: TakingPart,
     pub kernel: KernelState,
@@ -138,6 +141,7 @@ pub static mut ENGINE: Engine = Engine {
     ring: Ring::none(),
     transfer: Transfer::new(),
     unsynced: Unsynced::new(),
+    lag: crate::lag::Lag::new(),
     part: TakingPart::NOTHING,
     kernel: KernelState {
         actions: [NO_ACTION; SIGNALS],

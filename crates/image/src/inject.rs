@@ -67,4 +67,8 @@ pub struct InjectArgs {
     pub pgid: u32,
     /// Bytes of the ring of the store before it is folded.
     pub ring_len: u64,
+    /// With [`option::DURABLE`]: commits may reach the medium so much later; 0: they may not. Nanoseconds.
+    pub lag_ns: u64,
+    /// What tells this boot of the machine from others.
+    pub boot: u64,
 }

@@ -1,6 +1,7 @@
 //! The command line of outlast.
 #![no_main]
 
+mod arguments;
 mod check;
 mod cli;
 mod commit;
@@ -26,7 +27,7 @@ use clap::Parser;
 /// programs we start must find both as they were.
 #[no_mangle]
 pub extern "C" fn main() -> libc::c_int {
-    let status = match cli::Cli::try_parse() {
+    let status = match cli::Cli::try_parse_from(arguments::typed()) {
         Ok(cli) => cli.execute(),
         Err(e) => cli::usage(&e),
     };

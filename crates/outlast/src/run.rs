@@ -49,10 +49,12 @@ pub struct Run {
     /// Do not rewrite the program's system call sites in memory
     #[arg(long)]
     no_rewrite: bool,
-    /// Have every commit on the medium before the event it stands before, and what the program has written to files by then: with
-    /// --store on a disk it survives loss of power
-    #[arg(long)]
-    durable: bool,
+    /// Have commits on the medium, and what the program has written to files by then: with --store on a disk it survives loss of power
+    ///
+    /// visible: before the event that each stands before. A duration (200ms): that much later at most, which is much cheaper; a loss of
+    /// power then takes the program and its files back by so much, and what it showed meanwhile may be shown again, or never was.
+    #[arg(long, value_name = "visible|DURATION", num_args = 0..=1, default_missing_value = "visible", require_equals = false, value_parser = Durable::parse)]
+    durable: Option<Durable>,
     /// Read the whole store back at once when the program is recovered
     #[arg(long)]
     eager: bool,
@@ -103,6 +105,22 @@ enum Faults {
     Count,
 }
 
+/// When a commit is on the medium.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Durable {
+    Visible,
+    Within(Duration),
+}
+
+impl Durable {
+    fn parse(text: &str) -> Result<Durable, String> {
+        match text {
+            "visible" => Ok(Durable::Visible),
+            _ => duration::parse(text).map(Durable::Within).map_err(|e| format!("{e}; or visible")),
+        }
+    }
+}
+
 /// What `--every auto` begins with.
 const AUTO: Duration = Duration::from_secs(1);
 
@@ -130,6 +148,10 @@ impl Run {
             eprintln!("outlast: --tracker async needs Linux 6.7; use --tracker auto");
             return Ok(2);
         }
+        if self.lag().is_some() && self.commit == When::Manual {
+            eprintln!("outlast: --durable DURATION takes back files after a loss of power, --commit manual after every death: use --durable");
+            return Ok(2);
+        }
         let options = self.options();
         let request = Request { argv: self.program, name: self.name, store: self.store, options };
         departure::depart(run(&request)?)
@@ -140,6 +162,7 @@ impl Run {
             #[cfg(feature = "mutants")]
             mutants: self.test_hook.iter().fold(0, |all, mutant| all | mutant.bit()),
             interval_ns: self.interval().map_or(0, |every| every.as_nanos() as u64),
+            lag_ns: self.lag().map_or(0, |lag| lag.as_nanos() as u64),
             retries: self.retries,
             ring_len: self.ring,
             generations: self.generations,
@@ -149,13 +172,20 @@ impl Run {
         options.set(option::TRACKER_MPROTECT, self.tracker == Tracker::Mprotect);
         options.set(option::NO_RING, self.no_io_uring);
         options.set(option::NO_REWRITE, self.no_rewrite);
-        options.set(option::DURABLE, self.durable);
+        options.set(option::DURABLE, self.durable.is_some());
         options.set(option::EAGER, self.eager);
         options.set(option::NO_FAULT_LIST, self.faults != Faults::List);
         options.set(option::NO_FAULT_SAMPLES, self.faults == Faults::Count);
         options.set(option::CHECK_COMMITS, self.check_commits);
         options.set(option::SPARING, self.every == Every::Auto);
         options
+    }
+
+    fn lag(&self) -> Option<Duration> {
+        match self.durable {
+            Some(Durable::Within(lag)) => Some(lag),
+            Some(Durable::Visible) | None => None,
+        }
     }
 
     fn interval(&self) -> Option<Duration> {

@@ -5,7 +5,7 @@ mod support;
 use std::fs::File;
 use std::path::Path;
 use std::process::Stdio;
-use support::{finish, said, until, Home};
+use support::{finish, kill, said, until, Home};
 
 /// Bytes that this process has kept from being written to a medium, by cutting files off.
 fn cancelled() -> u64 {
@@ -37,8 +37,57 @@ fn left_behind(options: &[&str]) -> u64 {
     left
 }
 
+/// A program that counts on its standard output and in a file, killed in between.
+fn killed_while_it_counts(options: &[&str], program: &[&str]) -> (String, String) {
+    let (home, disk) = (Home::new(), tempfile::tempdir_in("/var/tmp").unwrap());
+    let (file, out, store) = (disk.path().join("file"), home.file("out"), disk.path().join("stores"));
+    let mut run = home.outlast(["run", "--name", "it", "--store"]);
+    run.arg(&store).args(options).arg("--").args(program).arg(&file).stderr(Stdio::piped());
+    let child = run.stdout(File::create(&out).unwrap()).spawn().unwrap();
+    for line in [20, 300, 900] {
+        until("a line", || std::fs::read_to_string(&out).unwrap().lines().count() > line);
+        kill(&home.await_protected("it")["pid"], 9);
+    }
+    let output = finish(child);
+    assert!(output.status.success(), "{}", said(&output));
+    home.await_event("it", "recovered", 3);
+    (std::fs::read_to_string(&out).unwrap(), std::fs::read_to_string(&file).unwrap())
+}
+
+/// Appends, writes over what is there, and tells.
+const COUNTING: &str = "\
+import os, sys
+out = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT | os.O_APPEND)
+place = os.open(sys.argv[1], os.O_RDWR)
+for n in range(3000):
+    line = b'%05d\\n' % n
+    os.write(out, line)
+    if n % 200 == 0:
+        os.pwrite(place, b'x', n * 6)
+    os.write(1, line)
+";
+
+#[test]
+fn a_death_loses_nothing_while_commits_lag() {
+    let (told, written) = killed_while_it_counts(&["--durable", "50ms"], &["python3", "-c", COUNTING]);
+    let line = |n: usize| format!("{n:05}\n");
+    assert_eq!(told, (0..3000).map(line).collect::<String>());
+    let marked = |n: usize| if n % 200 == 0 { line(n).replacen('0', "x", 1) } else { line(n) };
+    assert_eq!(written, (0..3000).map(marked).collect::<String>());
+}
+
+#[test]
+fn what_is_asked_for_in_vain_is_refused() {
+    let home = Home::new();
+    for options in [&["--durable", "0s"][..], &["--durable=soon"], &["--durable", "1s", "--commit", "manual"]] {
+        let output = home.outlast(["run"]).args(options).args(["--", "true"]).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{options:?}");
+    }
+}
+
 #[test]
 fn files_are_on_the_medium_before_anything_is_told_of_them() {
     assert!(left_behind(&[]) > 0, "is the folder for temporary files on a disk?");
     assert_eq!(left_behind(&["--durable"]), 0);
+    assert_eq!(left_behind(&["--durable", "visible"]), 0);
 }

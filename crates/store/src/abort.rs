@@ -21,7 +21,7 @@ impl<R: Region> Store<'_, R> {
         }
         self.transaction.open = false;
         let (areas, start) = (self.superblock.areas, self.ring_start());
-        let (seq, group_seq, used) = (self.seq, self.group_seq, self.ring_used);
+        let (seq, group_seq, used, settled) = (self.seq, self.group_seq, self.ring_used, self.settled);
         if self.transaction.cursor > start + HEADER {
             let mut entries = Entries::of_body(areas.ring, start + HEADER, self.transaction.cursor);
             while let Ok(Some(entry)) = entries.next(&self.region) {
@@ -43,6 +43,7 @@ impl<R: Region> Store<'_, R> {
         self.chunks.list_free();
         self.damaged |= !rebuilt || self.ring_used != used;
         (self.seq, self.group_seq, self.ring_used, self.touched) = (seq, group_seq, used, 0);
+        self.settled = settled;
         self.refusal().map_or(Ok(synced?), Err)
     }
 }

@@ -23,6 +23,10 @@ pub const JOURNAL_RUN: u64 = 3 * PAGE + 128;
 /// How often the store was opened to be written to: for those who look on, since whoever opens it discards what the last commit does
 /// not need.
 pub const OPENINGS: u64 = 3 * PAGE + 192;
+/// Of a store that lags, sealed: everything up to this commit is on the medium. So is a record that says so itself.
+pub const SETTLED: u64 = 3 * PAGE + 256;
+/// Of a store that lags: [`crate::Region::cache`] of whoever wrote to it last.
+pub const CACHE: u64 = 3 * PAGE + 320;
 /// Where the areas begin.
 const FIRST_AREA: u64 = 4 * PAGE;
 

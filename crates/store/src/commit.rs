@@ -2,8 +2,9 @@
 
 use crate::areas::{ADDRESS_END, COMMITTED, PAGE};
 use crate::error::{Area, StoreError};
-use crate::record::{is_page, kind, Header, Tag, HEADER, RECORD_MAGIC, TAG};
+use crate::record::{flag, is_page, kind, Header, Tag, HEADER, RECORD_MAGIC, TAG};
 use crate::region::Region;
+use crate::settle::union;
 use crate::store::Store;
 use crate::word::seal;
 use bytemuck::{bytes_of, Zeroable};
@@ -90,6 +91,21 @@ impl<R: Region> Store<'_, R> {
     /// The first error since [`Store::begin`], or that of a sync. The transaction stays open: [`Store::abort`] it.
     #[inline]
     pub fn commit(&mut self) -> Result<u64, StoreError> {
+        self.publish(true)
+    }
+
+    /// The same, but in a store that lags a power loss may take it back, until one that follows is settled: then the state is that of
+    /// the last one that was.
+    ///
+    /// # Errors
+    /// As those of [`Store::commit`].
+    #[inline]
+    pub fn commit_unsettled(&mut self) -> Result<u64, StoreError> {
+        self.publish(!self.superblock.params.lags)
+    }
+
+    #[inline]
+    fn publish(&mut self, settles: bool) -> Result<u64, StoreError> {
         if !self.transaction.open {
             return Err(StoreError::NoTransaction);
         }
@@ -101,10 +117,11 @@ impl<R: Region> Store<'_, R> {
             return Err(error);
         }
         let start = self.ring_start();
-        let (body, durable) = (start + HEADER, self.syncs());
+        let (body, syncs, lags) = (start + HEADER, settles && self.syncs(), self.superblock.params.lags);
         let len = self.transaction.cursor - body;
         let (first, end) = self.transaction.direct;
-        if durable && first < end {
+        let (first, end) = if lags { union(self.unsettled_frames, (first, end)) } else { (first, end) };
+        if syncs && first < end {
             self.sync_or_fail(first, end - first)?;
         }
         let mut header = Header {
@@ -113,16 +130,22 @@ impl<R: Region> Store<'_, R> {
             seq: self.seq + 1,
             len,
             group_seq: self.group_seq,
+            flags: if lags && settles { flag::SETTLES } else { 0 },
             ..Header::zeroed()
         };
         header.crc = self.record_checksum(&header, body);
         self.region.write(start, bytes_of(&header));
-        if durable {
-            self.sync_or_fail(start, HEADER + len)?;
+        if syncs {
+            let from = if lags { self.superblock.areas.ring.off + self.unsettled_ring } else { start };
+            self.sync_or_fail(from, start + HEADER + len - from)?;
         }
         self.region.publish(COMMITTED, seal(header.seq));
         self.seq = header.seq;
         self.ring_used = (self.ring_used + HEADER + len).next_multiple_of(HEADER);
+        match settles {
+            true => self.all_settled(),
+            false => self.unsettled_frames = (first, end),
+        }
         (self.journal.used, self.journal.count) = (0, 0);
         self.transaction.open = false;
         self.transaction.written += HEADER + len;
@@ -137,7 +160,7 @@ impl<R: Region> Store<'_, R> {
 
     /// Must a commit be on the medium before it counts?
     #[inline]
-    fn syncs(&self) -> bool {
+    pub(crate) fn syncs(&self) -> bool {
         #[cfg(test)]
         if self.mutant.skip_sync {
             return false;
@@ -178,7 +201,7 @@ impl<R: Region> Store<'_, R> {
         self.transaction.failed.get_or_insert(error);
     }
 
-    fn sync_or_fail(&mut self, off: u64, len: u64) -> Result<(), StoreError> {
+    pub(crate) fn sync_or_fail(&mut self, off: u64, len: u64) -> Result<(), StoreError> {
         let done = self.region.sync_pages_of(off, len).map_err(StoreError::from);
         if let Err(error) = done {
             self.fail(error);

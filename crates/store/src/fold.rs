@@ -42,6 +42,7 @@ impl<R: Region> Store<'_, R> {
             return Err(error);
         }
         let durable = self.superblock.params.durable;
+        self.settle()?;
         self.mark_begin()?;
         self.apply()?;
         self.discard_absent();
@@ -160,5 +161,6 @@ impl<R: Region> Store<'_, R> {
             self.region.discard(areas.ring.off + kept, excess);
         }
         self.ring_used = 0;
+        self.all_settled();
     }
 }

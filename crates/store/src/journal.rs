@@ -26,6 +26,13 @@ pub struct Journal {
     pub run: u64,
 }
 
+impl Journal {
+    /// Nothing noted so far counts, nor will it after commits to come that have the numbers of others that were lost.
+    pub(crate) fn forget(&mut self) {
+        *self = Journal { used: 0, count: 0, run: self.run + 1 };
+    }
+}
+
 /// Header of an entry; its bytes follow, padded to 8.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
@@ -48,7 +55,7 @@ const ENTRY_MAGIC: u16 = u16::from_le_bytes(*b"jE");
 const STORED: u64 = core::mem::size_of::<Stored>() as u64;
 
 impl<R: Region> Store<'_, R> {
-    /// Notes what to undo if the process dies before the next commit. In a durable store it is on the medium then.
+    /// Notes what to undo if the process dies before the next commit. In a durable store that does not lag it is on the medium then.
     ///
     /// # Errors
     /// `NoRoom`, also for more than [`ENTRY_MAX`] bytes or the [`ENTRIES_MAX`]th entry; `Sync`, `ReadOnly`.
@@ -76,7 +83,8 @@ impl<R: Region> Store<'_, R> {
         self.region.write(at + STORED, bytes);
         self.region.write(at, bytes_of(&stored));
         self.region.barrier();
-        if self.superblock.params.durable {
+        // Where commits lag, nobody reads it after a power loss.
+        if self.superblock.params.durable && !self.superblock.params.lags {
             self.region.sync_pages_of(at, len)?;
         }
         self.journal.used += len;

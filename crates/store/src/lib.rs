@@ -6,7 +6,7 @@
 //! |---|---|
 //! | superblock (page 0) | what this is and where everything lies; written once |
 //! | head slots (pages 1, 2) | which base image is in force; written in turn by folds |
-//! | words (page 3) | the last published commit; the epoch being folded; how often the journal was emptied |
+//! | words (page 3) | the last published commit; the epoch being folded; how often the journal was emptied; what a store that lags has settled |
 //! | touched | chunks whose absent frames may hold something since the last fold |
 //! | chunk tables A, B | chunk of the address space → 512 frames, and which of its pages are present |
 //! | object snapshots A, B | all objects as of a fold |
@@ -20,6 +20,10 @@
 //! that the base does not need goes straight into its frame, and the record only names it: until the record is published
 //! the page is absent, and recovery empties the frame. A store that must survive power loss syncs the record before it
 //! publishes, and its recovery believes the checksums, not the word.
+//!
+//! A durable store may *lag*: most of its commits are not synced, and a power loss takes it back to the last one that was, which
+//! says so in its record. Those after it may have reached the medium in any part, and do not count, whatever their checksums. Whether power
+//! was lost is told by a word that names the kernel's cache. Before it changes frames a fold has everything settled.
 //!
 //! A fold applies the ring to the frames (the same result however often it is done), writes a chunk table and an object
 //! snapshot beside those in force, then a head with the next epoch. Records carry the epoch, so that what is left in the
@@ -45,6 +49,8 @@ extern crate std;
 mod abort;
 mod areas;
 mod bitmap;
+#[cfg(feature = "std")]
+mod boot;
 mod chunk_table;
 mod commit;
 mod cpu;
@@ -69,6 +75,7 @@ mod region;
 mod ring;
 mod room;
 mod scratch;
+mod settle;
 mod store;
 mod superblock;
 #[cfg(test)]
@@ -78,6 +85,8 @@ mod vec_region;
 mod word;
 
 pub use areas::{Areas, Span, CHUNK, COMMITTED, PAGE};
+#[cfg(feature = "std")]
+pub use boot::boot;
 pub use cpu::Cpu;
 pub use crc::crc32c;
 pub use diff::Page;

@@ -1,6 +1,7 @@
 //! A region in a file that is read and written by system calls: whoever else has the file open may cut it off, and a mapping
 //! would answer that with a signal.
 
+use crate::boot::boot;
 use crate::cpu::Cpu;
 use crate::crc::crc32c;
 use crate::region::{Region, SyncError};
@@ -18,6 +19,7 @@ pub struct PlainFile {
     file: OwnedFd,
     len: u64,
     error: Cell<Option<Errno>>,
+    cache: u64,
 }
 
 impl PlainFile {
@@ -27,7 +29,7 @@ impl PlainFile {
     /// What the kernel says to fstat.
     pub fn new(file: OwnedFd) -> io::Result<PlainFile> {
         let len = fstat(&file)?.st_size as u64;
-        Ok(PlainFile { file, len, error: Cell::new(None) })
+        Ok(PlainFile { file, len, error: Cell::new(None), cache: boot() })
     }
 
     /// The first failure.
@@ -96,6 +98,10 @@ impl Region for PlainFile {
     fn sync(&mut self, _off: u64, _len: u64) -> Result<(), SyncError> {
         let synced = fdatasync(&self.file);
         self.error.get().map_or(synced, Err).map_err(|error| SyncError(error.raw_os_error()))
+    }
+
+    fn cache(&self) -> u64 {
+        self.cache
     }
 
     fn checksum(&self, cpu: Cpu, crc: u32, off: u64, len: u64) -> u32 {

@@ -31,11 +31,18 @@ pub struct Header {
     pub len: u64,
     /// The commit group's sequence number.
     pub group_seq: u64,
+    /// Bits of [`flag`].
     pub flags: u64,
     pub reserved: [u64; 2],
     /// Epoch of the head it builds on.
     pub epoch: u64,
     pub seq: u64,
+}
+
+/// Bits of [`Header::flags`].
+pub mod flag {
+    /// In a store that lags: was on the medium before it was acknowledged, with all before it.
+    pub const SETTLES: u64 = 1;
 }
 
 pub const HEADER: u64 = 64;

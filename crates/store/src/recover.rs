@@ -1,6 +1,6 @@
 //! Opening a store that somebody died over. Everything read here is untrusted.
 
-use crate::areas::{CHUNK, COMMITTED, FOLDING, JOURNAL_RUN, OPENINGS, PAGE, TOUCHED_ENTRY};
+use crate::areas::{CACHE, CHUNK, COMMITTED, FOLDING, JOURNAL_RUN, OPENINGS, PAGE, TOUCHED_ENTRY};
 use crate::bitmap::each_run;
 use crate::chunk_table;
 use crate::cpu::Cpu;
@@ -32,6 +32,8 @@ pub struct Recovered {
     /// One of the words beside the heads was damaged. The state is that of the last complete record; the journal may have
     /// been lost.
     pub damaged_word: bool,
+    /// Of a store that lags: power was lost since it was written to. Published commits after `seq` and the journal are gone.
+    pub power_lost: bool,
 }
 
 impl<'s, R: Region> Store<'s, R> {
@@ -48,11 +50,17 @@ impl<'s, R: Region> Store<'s, R> {
             // replace is given up.
             store.region.sync_pages_of(0, store.ring_start())?;
         }
+        // What is given up next the state settled before may need.
+        store.settle()?;
         store.openings = store.openings.wrapping_add(1);
         store.region.publish(OPENINGS, store.openings);
         store.discard_leftovers(recovered);
         store.region.publish(COMMITTED, seal(store.seq));
         store.region.publish(JOURNAL_RUN, seal(store.journal.run));
+        if store.superblock.params.lags {
+            // Not before what says how far the state goes: whoever finds this word believes that one.
+            store.region.publish(CACHE, store.region.cache());
+        }
         store.fold().map_err(|error| match error {
             StoreError::Sync(error) => OpenError::Sync(error),
             _ => OpenError::Damaged("its commit records changed while they were read"),
@@ -94,7 +102,11 @@ impl<'s, R: Region> Store<'s, R> {
             }
             (result, _) => result?,
         };
+        store.count_as_unsettled();
         recovered.damaged_word |= !store.load_journal();
+        if recovered.power_lost {
+            store.journal.forget();
+        }
         Ok((store, recovered))
     }
 
@@ -103,12 +115,14 @@ impl<'s, R: Region> Store<'s, R> {
         self.load_base(head)?;
         // Looked at once: who only peeks may see more published meanwhile.
         let word = unseal(self.region.load(COMMITTED));
-        self.replay(self.last_countable(word)).map_err(|error| match error {
+        let last = self.last_countable(word);
+        self.replay(last).map_err(|error| match error {
             StoreError::NoRoom(_) => self.too_many_objects(),
             _ => OpenError::Damaged("a commit record contradicts its base"),
         })?;
         let reached = self.seq;
-        let committed = word.unwrap_or(reached);
+        let power_lost = self.power_was_lost();
+        let committed = if power_lost { reached } else { word.unwrap_or(reached) };
         let durable = self.superblock.params.durable;
         if committed < head.fold_seq && !durable {
             return Err(OpenError::Damaged("its last published commit lies before its base"));
@@ -135,6 +149,7 @@ impl<'s, R: Region> Store<'s, R> {
             lost,
             older_head: !surely_newest,
             damaged_word: word.is_none(),
+            power_lost,
         })
     }
 
@@ -144,6 +159,7 @@ impl<'s, R: Region> Store<'s, R> {
         self.chunks.clear();
         self.objects.clear();
         (self.head, self.seq, self.group_seq, self.ring_used) = (head, head.fold_seq, head.group_seq, 0);
+        self.settled = head.fold_seq;
         let checks = (self.cpu, self.seed);
         if !chunk_table::read(&self.region, &areas, head.slot(), head.chunks, &mut self.chunks, checks) {
             return Err(OpenError::Damaged("its chunk table fails its checksum"));

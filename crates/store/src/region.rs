@@ -39,6 +39,12 @@ pub trait Region {
     /// Returns when the range is on the medium. Without a medium there is nothing to do. Multiples of 4096.
     fn sync(&mut self, off: u64, len: u64) -> Result<(), SyncError>;
 
+    /// What tells the cache before the medium from others: one number a boot. As long as it is the same, all that was written is
+    /// there, synced or not. 0: not known.
+    fn cache(&self) -> u64 {
+        0
+    }
+
     /// Syncs the pages that the range touches.
     fn sync_pages_of(&mut self, off: u64, len: u64) -> Result<(), SyncError> {
         let from = off / PAGE * PAGE;
@@ -89,6 +95,7 @@ pub struct MappedRegion {
     base: *mut u8,
     len: u64,
     file: File,
+    cache: u64,
 }
 
 /// What the owner of a mapping can do to its file. Offsets are the mapping's, too.
@@ -114,7 +121,12 @@ impl MappedRegion {
     /// The mapping is readable and writable, stays as long as the region is used, starts at a multiple of 4096, and no
     /// reference to its bytes exists elsewhere in this process.
     pub unsafe fn new(base: *mut u8, len: u64, file: File) -> MappedRegion {
-        MappedRegion { base, len, file }
+        MappedRegion { base, len, file, cache: 0 }
+    }
+
+    /// The same with [`Region::cache`] known.
+    pub fn with_cache(self, cache: u64) -> MappedRegion {
+        MappedRegion { cache, ..self }
     }
 
     /// Start of the mapping.
@@ -209,6 +221,10 @@ impl Region for MappedRegion {
             // SAFETY: both inside the mapping; `copy` allows an overlap.
             unsafe { core::ptr::copy(from, to, len as usize) }
         }
+    }
+
+    fn cache(&self) -> u64 {
+        self.cache
     }
 
     fn copy_page(&mut self, from: u64, to: u64) {

@@ -4,9 +4,10 @@ use crate::areas::Span;
 use crate::bitmap::{is_set, set};
 use crate::error::{Area, StoreError};
 use crate::index::{page_of, ChunkState};
-use crate::record::{read_entry, Entry, Header, HEADER, RECORD_MAGIC};
+use crate::record::{flag, read_entry, Entry, Header, HEADER, RECORD_MAGIC};
 use crate::region::Region;
 use crate::store::Store;
+use crate::superblock::Params;
 use bytemuck::{bytes_of_mut, Zeroable};
 
 impl<R: Region> Store<'_, R> {
@@ -57,6 +58,9 @@ impl<R: Region> Store<'_, R> {
                 at = next;
             }
             self.seq = header.seq;
+            if header.flags & flag::SETTLES != 0 {
+                self.settled = header.seq;
+            }
             self.group_seq = header.group_seq;
             self.ring_used = (self.ring_used + HEADER + header.len).next_multiple_of(HEADER);
         }
@@ -66,9 +70,12 @@ impl<R: Region> Store<'_, R> {
     /// The last record that may count: none beyond the published one, where publishing is what acknowledges. If the word
     /// that publishes is damaged, every complete record counts.
     pub(crate) fn last_countable(&self, published: Option<u64>) -> u64 {
-        match self.superblock.params.durable {
-            true => u64::MAX,
-            false => published.unwrap_or(u64::MAX),
+        match self.superblock.params {
+            Params { lags: true, .. } if self.power_was_lost() => self.last_settled(),
+            // One that settles may be on the medium before it is published.
+            Params { lags: true, .. } => published.unwrap_or(u64::MAX).max(self.last_settled()),
+            Params { durable: true, lags: false, .. } => u64::MAX,
+            _ => published.unwrap_or(u64::MAX),
         }
     }
 

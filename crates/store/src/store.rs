@@ -1,6 +1,6 @@
 //! The store of one process: what it holds in memory, making one, and plain questions to it.
 
-use crate::areas::{Areas, COMMITTED, FOLDING, HEADS, JOURNAL_RUN, PAGE};
+use crate::areas::{Areas, CACHE, COMMITTED, FOLDING, HEADS, JOURNAL_RUN, PAGE, SETTLED};
 use crate::bitmap::is_set;
 use crate::commit::Transaction;
 use crate::cpu::Cpu;
@@ -30,6 +30,12 @@ pub struct Store<'s, R: Region> {
     pub(crate) group_seq: u64,
     /// Bytes of the ring taken by published records.
     pub(crate) ring_used: u64,
+    /// Of a store that lags: the last commit that is on the medium.
+    pub(crate) settled: u64,
+    /// Of a store that lags: where in the ring commits begin that may not be on the medium.
+    pub(crate) unsettled_ring: u64,
+    /// The same of frames: first byte, end. Empty when equal.
+    pub(crate) unsettled_frames: (u64, u64),
     pub(crate) transaction: Transaction,
     pub(crate) chunks: ChunkIndex<'s>,
     pub(crate) objects: ObjectIndex<'s>,
@@ -98,6 +104,9 @@ impl<'s, R: Region> Store<'s, R> {
         head.write(&mut store.region, cpu, store.seed);
         store.region.publish(COMMITTED, seal(params.base_seq));
         store.region.publish(JOURNAL_RUN, seal(0));
+        if params.lags {
+            store.region.publish(CACHE, store.region.cache());
+        }
         if params.durable {
             store.region.sync(0, len)?;
         }
@@ -125,6 +134,9 @@ impl<'s, R: Region> Store<'s, R> {
             group_seq: head.group_seq,
             head,
             ring_used: 0,
+            settled: head.fold_seq,
+            unsettled_ring: 0,
+            unsettled_frames: (0, 0),
             transaction: Transaction::default(),
             chunks: scratch.chunks,
             objects: scratch.objects,
@@ -197,4 +209,4 @@ impl<'s, R: Region> Store<'s, R> {
     }
 }
 
-const _: () = assert!(HEADS[1] < COMMITTED && COMMITTED < FOLDING && FOLDING < JOURNAL_RUN);
+const _: () = assert!(HEADS[1] < COMMITTED && COMMITTED < FOLDING && FOLDING < JOURNAL_RUN && JOURNAL_RUN < SETTLED);

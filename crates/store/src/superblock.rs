@@ -14,6 +14,8 @@ pub const VERSION: u32 = 1;
 
 /// Commits are on the medium before they are acknowledged.
 const DURABLE: u32 = 1;
+/// Or some time later.
+const LAGS: u32 = 2;
 
 /// The page as it lies in the region; the rest of the page is zero.
 #[repr(C)]
@@ -48,6 +50,9 @@ pub struct Params {
     pub ring_len: u64,
     /// Commits must survive power loss, not only the death of the process.
     pub durable: bool,
+    /// Of a durable store: only commits that settle are on the medium before they are acknowledged; a power loss leaves the state of
+    /// the last one that did. See [`crate::Store::commit_unsettled`].
+    pub lags: bool,
     /// Random.
     pub id: [u8; 16],
     /// Which process image this is: 0 at start, one more at each execve.
@@ -60,7 +65,7 @@ pub struct Params {
 
 impl Default for Params {
     fn default() -> Params {
-        Params { ring_len: 2 << 20, durable: false, id: [0; 16], generation: 0, group: 0, base_seq: 0 }
+        Params { ring_len: 2 << 20, durable: false, lags: false, id: [0; 16], generation: 0, group: 0, base_seq: 0 }
     }
 }
 
@@ -97,7 +102,7 @@ impl Superblock {
             magic: MAGIC,
             version: VERSION,
             page_size: PAGE as u32,
-            flags: if self.params.durable { DURABLE } else { 0 },
+            flags: u32::from(self.params.durable) * DURABLE + u32::from(self.params.lags) * LAGS,
             generation: self.params.generation,
             id: self.params.id,
             group: self.params.group,
@@ -137,8 +142,11 @@ impl Superblock {
         if raw.page_size != PAGE as u32 {
             return Err(OpenError::PageSize { found: raw.page_size });
         }
-        if raw.flags & !DURABLE != 0 {
+        if raw.flags & !(DURABLE | LAGS) != 0 {
             return Err(OpenError::Newer { found: raw.version + 1, known: VERSION });
+        }
+        if raw.flags == LAGS {
+            return Err(OpenError::Damaged("its superblock contradicts itself"));
         }
         if raw.layers != 0 {
             return Err(OpenError::Newer { found: raw.version + 1, known: VERSION });
@@ -154,6 +162,7 @@ impl Superblock {
         let params = Params {
             ring_len: raw.ring_len,
             durable: raw.flags & DURABLE != 0,
+            lags: raw.flags & LAGS != 0,
             id: raw.id,
             generation: raw.generation,
             group: raw.group,

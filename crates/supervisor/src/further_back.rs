@@ -237,8 +237,9 @@ pub(crate) fn replace(
     let mut generation = Generation::read(place, number)?;
     let base_seq = seq.max(generation.seq()) + APART;
     let durable = options.bits & option::DURABLE != 0;
-    let params =
-        Params { ring_len: options.ring_len, durable, id: new_id()?, generation: image, base_seq, ..Params::default() };
+    let lags = durable && options.lag_ns != 0;
+    let (ring_len, id) = (options.ring_len, new_id()?);
+    let params = Params { ring_len, durable, lags, id, generation: image, base_seq, ..Params::default() };
     generation.write_to(Target { file: store, params, journal: undo })
 }
 

@@ -200,6 +200,8 @@ fn args(what: &Injection<'_>, regs: &user_regs_struct, session_fd: i32) -> Injec
         pid: what.known_pid,
         pgid: 0,
         ring_len: what.options.ring_len,
+        lag_ns: what.options.lag_ns,
+        boot: outlast_store::boot(),
     }
 }
 

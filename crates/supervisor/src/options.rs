@@ -12,6 +12,9 @@ pub struct Options {
     pub mutants: u64,
     /// Commit at least this often while the program runs; 0 for never. Nanoseconds.
     pub interval_ns: u64,
+    /// Of a durable store: commits may reach the medium so much later; 0: they may not. Nanoseconds.
+    #[serde(default)]
+    pub lag_ns: u64,
     /// Attempts against the same fatal signal.
     pub retries: u32,
     /// Bytes of the store's ring before it is folded.
@@ -23,7 +26,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { bits: 0, mutants: 0, interval_ns: 0, retries: 3, ring_len: 2 << 20, generations: None }
+        Self { bits: 0, mutants: 0, interval_ns: 0, lag_ns: 0, retries: 3, ring_len: 2 << 20, generations: None }
     }
 }
 

@@ -23,6 +23,7 @@ use crate::entry;
 use crate::held;
 use crate::in_hand;
 use crate::inputs;
+use crate::lag;
 use crate::mutant::without;
 use crate::native;
 use crate::one_shot;
@@ -118,6 +119,7 @@ unsafe fn run(rung: Rung) -> ! {
         reopen::all(e, other == other_state::COPY);
         directory::return_to(e);
     }
+    lag::restore(e, rung == Rung::InPlace);
     inputs::load(e, is_foreign);
     one_shot::load(e);
     // The call that the commit stands before is made soon.
@@ -235,9 +237,11 @@ unsafe fn map_store(e: &mut Engine) {
 
 unsafe fn open_store(e: &mut Engine) {
     store_room::reset();
+    lag::before_opening(e);
     match Store::open(entry::store_region(), scratch::index()) {
         Ok((store, recovered)) => {
             e.store = Some(store);
+            e.lag.power_lost |= recovered.power_lost;
             if recovered.lost > 0 {
                 crate::control::degrade(Degradation::OlderState);
             }

@@ -6,6 +6,7 @@
 use super::look::{self, Identity};
 use crate::calls::unseen::chosen;
 use crate::descriptors::for_each_open;
+use crate::lag;
 use crate::signals::SIGENGINE;
 use crate::state::{object, Engine};
 use crate::sys::{err, nr, syscall};
@@ -79,7 +80,7 @@ pub fn load(e: &mut Engine) {
 
 /// Somebody else has, or gets, what is open as `fd`.
 pub fn share(e: &mut Engine, fd: i32) {
-    if chosen(e) && e.fds.kind(fd) == kind::REGULAR {
+    if (chosen(e) || lag::is_on(e)) && e.fds.kind(fd) == kind::REGULAR {
         if let Ok(look) = look::of(fd) {
             e.undo.shared.add(look.identity);
         }

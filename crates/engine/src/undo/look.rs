@@ -24,6 +24,11 @@ pub struct Identity {
 impl Identity {
     /// No file's.
     pub const NONE: Identity = Identity { device: 0, inode: 0, born: [0; 2] };
+
+    /// Is it the same but for the device, which has another number in another boot?
+    pub fn is_same_inode(&self, other: &Identity) -> bool {
+        (self.inode, self.born) == (other.inode, other.born)
+    }
 }
 
 /// What is to be seen of a file.

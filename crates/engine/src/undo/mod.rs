@@ -27,8 +27,9 @@ mod names;
 mod place;
 pub mod rollback;
 
-pub use change::{cut, target};
-pub use exclusive::{share, share_all};
+pub use change::{change, cut, flags_of, target};
+pub use exclusive::{is_alone, load as load_shared, share, share_all};
+pub use look::{of as look_at, Identity, Look};
 pub use names::{concerns as concerns_names, each_folder};
 
 use crate::calls;

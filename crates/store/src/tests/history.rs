@@ -16,9 +16,16 @@ pub const SCRATCH: usize = 160 << 10;
 #[derive(Clone, Debug)]
 pub enum Step {
     Commit(Vec<Change>),
+    /// Without settling, where the store lags.
+    Lag(Vec<Change>),
+    Settle,
     Abort(Vec<Change>),
     Fold,
-    Journal { kind: u16, len: usize, fill: u64 },
+    Journal {
+        kind: u16,
+        len: usize,
+        fill: u64,
+    },
     ClearJournal,
     Reopen,
 }
@@ -33,8 +40,13 @@ pub struct Done {
 
 /// An empty store's image.
 pub fn formatted(durable: bool) -> Image {
+    formatted_with(Params { durable, ..Params::default() })
+}
+
+/// The same of one that is more than that.
+pub fn formatted_with(params: Params) -> Image {
     let mut scratch = std::vec![0; SCRATCH];
-    let params = Params { ring_len: 16 << 10, durable, id: *b"a store's own id", ..Params::default() };
+    let params = Params { ring_len: 16 << 10, id: *b"a store's own id", ..params };
     let store = Store::format(Recorder::from(Image::new(LEN)), &params, &mut scratch).unwrap();
     store.into_region().image
 }
@@ -43,13 +55,17 @@ pub fn formatted(durable: bool) -> Image {
 pub fn perform(store: &mut Store<Recorder>, step: &Step, before: &Rc<Model>) -> Rc<Model> {
     let mut after = Model::clone(before);
     match step {
-        Step::Commit(changes) => {
+        Step::Commit(changes) | Step::Lag(changes) => {
             store.begin();
             for change in changes {
                 change.make(store, &after);
                 after.change(change);
             }
-            match store.commit() {
+            let committed = match step {
+                Step::Lag(_) => store.commit_unsettled(),
+                _ => store.commit(),
+            };
+            match committed {
                 Ok(seq) => {
                     assert_eq!(seq, before.seq + 1);
                     after.seq = seq;
@@ -72,6 +88,7 @@ pub fn perform(store: &mut Store<Recorder>, step: &Step, before: &Rc<Model>) -> 
             return before.clone();
         }
         Step::Fold => store.fold().unwrap(),
+        Step::Settle => store.settle().unwrap(),
         Step::Journal { kind, len, fill } => {
             let bytes = super::model::content(*fill)[..*len].to_vec();
             store.journal_append(*kind, &bytes).unwrap();

@@ -98,6 +98,8 @@ pub struct Recorder {
     pub log: Vec<Op>,
     /// Syncs report an error after so many more.
     pub syncs_left: Option<u32>,
+    /// [`Region::cache`].
+    pub cache: u64,
 }
 
 impl From<Image> for Recorder {
@@ -129,6 +131,10 @@ impl Region for Recorder {
     fn publish(&mut self, off: u64, value: u64) {
         assert!(off % 8 == 0);
         self.record(Op::Publish { off, value });
+    }
+
+    fn cache(&self) -> u64 {
+        self.cache
     }
 
     fn load(&self, off: u64) -> u64 {

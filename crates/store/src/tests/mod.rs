@@ -5,6 +5,7 @@ mod history;
 mod hostile;
 mod image;
 mod kill;
+mod lag;
 #[cfg(feature = "std")]
 mod mapped;
 mod medium;
