@@ -10,6 +10,7 @@ use crate::kernel_writes;
 use crate::lag;
 use crate::medium;
 use crate::numbers;
+use crate::perturb;
 use crate::state::{engine, Engine};
 use crate::sys::{err, nr};
 use crate::taking_part;
@@ -131,6 +132,7 @@ pub enum Outcome {
 /// # Safety
 /// Called by the gate, on the engine's stack.
 pub unsafe extern "C" fn dispatch(t: &mut Thread) {
+    perturb::delay();
     if !world::has_several() {
         dispatch_alone(t);
         if world::has_several() {

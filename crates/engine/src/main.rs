@@ -39,6 +39,7 @@ mod one_shot;
 mod operation;
 mod own_descriptors;
 mod periodic;
+mod perturb;
 mod pinned;
 mod queued;
 mod regions;

@@ -91,6 +91,14 @@ pub mod other_state {
     pub const COPY: u32 = 2;
 }
 
+/// What is different for a program that meets the same failure from older generations, too. Bits of [`Control::perturbation`].
+pub mod perturbation {
+    /// Room around new private mappings, which may be written to.
+    pub const ROOM: u32 = 1;
+    /// Calls, and the signals and threads that come between them, are delayed now and then.
+    pub const DELAYS: u32 = 2;
+}
+
 /// A wish to go back to an older generation. Values of [`Control::go_back`].
 pub mod go_back {
     pub const NONE: u32 = 0;
@@ -244,6 +252,10 @@ pub struct Control {
     pub went_back: AtomicU32,
     /// A person's command: the generation wanted.
     pub go_back_to: AtomicU64,
+    /// Supervisor: bits of [`perturbation`].
+    pub perturbation: AtomicU32,
+    /// Engine: pages of room around mappings that it has made.
+    pub room: AtomicU32,
 }
 
 /// First word of a control page.

@@ -2,6 +2,7 @@
 
 mod support;
 
+use serde_json::Value;
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
@@ -80,7 +81,10 @@ ctypes.string_at(0)";
     let log = home.log("doomed");
     assert!(log.iter().any(|entry| entry["event"] == "went-back"), "{log:#?}");
     let gave_up = log.iter().rfind(|entry| entry["event"] == "gave-up").unwrap();
-    assert!(gave_up["cause"].as_str().unwrap().contains("also from all older generations"), "{log:#?}");
+    assert!(
+        gave_up["cause"].as_str().unwrap().contains("also from all older generations and in other surroundings"),
+        "{log:#?}"
+    );
 }
 
 #[test]
@@ -105,4 +109,46 @@ fn damaged_generations_harm_nobody() {
     assert!(home.status("b").is_null());
     assert_eq!(program.ask("x"), "3");
     assert_eq!(program.events("went-back"), 0);
+}
+
+/// Writes beyond the end of a mapping, into the one above, and notices: always, unless there is room in between.
+const OVERRUNS: &str = "import ctypes, mmap, os, sys, time
+go, print_now = sys.argv[1], lambda text: os.write(1, text.encode() + b'\\n')
+print_now('ready')
+while not os.path.exists(go):
+    time.sleep(0.02)
+size, kind = 64 << 10, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+maps = [mmap.mmap(-1, size, flags=kind) for _ in range(8)]
+places = [ctypes.addressof(ctypes.c_char.from_buffer(each)) for each in maps]
+for place in places:
+    ctypes.memset(place, 7, size)
+for place in places:
+    ctypes.memset(place + size, 9, 8)
+if any(each[0] != 7 for each in maps):
+    os.abort()
+print_now('alive')
+";
+
+#[test]
+fn what_fails_in_one_placement_lives_in_another() {
+    let home = Home::new();
+    let (go, out) = (home.file("go"), home.file("out"));
+    let mut run = home.outlast(["run", "--name", "overruns"]);
+    run.args(OFTEN).args(["--", "/usr/bin/python3", "-c", OVERRUNS]).arg(&go);
+    let child = run.stdout(File::create(&out).unwrap()).stderr(Stdio::piped()).spawn().unwrap();
+    until("a generation", || {
+        let listed = home.outlast(["generations", "overruns", "--json"]).output().unwrap();
+        let text = std::fs::read_to_string(&out).unwrap_or_default();
+        serde_json::from_slice::<Value>(&listed.stdout)
+            .is_ok_and(|all| all.as_array().is_some_and(|all| !all.is_empty()))
+            && text.contains("ready")
+    });
+    File::create(&go).unwrap();
+    let output = finish(child);
+    let log = home.log("overruns");
+    assert!(output.status.success(), "{}: {log:#?}", said(&output));
+    assert!(std::fs::read_to_string(&out).unwrap().ends_with("alive\n"));
+    let went_back: Vec<_> = log.iter().filter(|entry| entry["event"] == "went-back").collect();
+    assert!(went_back.len() >= 2, "it failed in its own surroundings first: {log:#?}");
+    assert!(went_back.last().unwrap()["cause"].as_str().unwrap().contains("room between new mappings"), "{log:#?}");
 }

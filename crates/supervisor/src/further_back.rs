@@ -14,7 +14,7 @@ use crate::respawn::Recovering;
 use crate::supervisor::Supervisor;
 use crate::verdict::Tries;
 use outlast_archive::{Archive, ArchiveError, Generation, Kept, Place, Target};
-use outlast_image::control::{go_back, other_state, state, went_back, Control};
+use outlast_image::control::{go_back, other_state, perturbation, state, went_back, Control};
 use outlast_image::inject::option;
 use outlast_image::journal;
 use outlast_store::{Params, PlainFile, Store, SCRATCH_LEN};
@@ -32,17 +32,36 @@ pub struct FurtherBack {
     failure: (i32, u64),
     /// The generation that was gone back to last; 0: none.
     tried: u64,
+    /// How often the failure was met with a generation.
+    times: usize,
 }
 
+/// What is different from the second time on that a failure is met with a generation, and in words.
+const OTHERWISE: [(u32, &str); 3] = [
+    (0, ""),
+    (perturbation::ROOM, ", with room between new mappings"),
+    (perturbation::ROOM | perturbation::DELAYS, ", with room between new mappings, and calls delayed"),
+];
+
 impl FurtherBack {
-    /// The generation to go back to now, of those kept (ascending): the newest at first, an older one each time that the same
-    /// failure comes again, or another one before there was a new generation. None: there is none left.
-    pub fn next(&self, failure: (i32, u64), kept: &[u64]) -> Option<u64> {
+    /// What to go back to now, of the generations kept (ascending): the newest at first, an older one each time that the same
+    /// failure comes again, or another one before there was a new generation; the oldest again while there are other surroundings
+    /// that were not tried. None: there is nothing left.
+    pub fn next(&self, failure: (i32, u64), kept: &[u64]) -> Option<FurtherBack> {
         let repeats = self.tried > 0 && failure == self.failure;
         let has_progressed = kept.last().is_some_and(|newest| *newest > self.tried);
         let before = if repeats || !has_progressed { self.tried } else { u64::MAX };
         let before = if self.tried == 0 { u64::MAX } else { before };
-        kept.iter().rev().copied().find(|number| *number < before)
+        let goes_on = before != u64::MAX;
+        let times = if goes_on { self.times } else { 0 };
+        let older = kept.iter().rev().copied().find(|number| *number < before);
+        let again = (goes_on && times < OTHERWISE.len() && kept.contains(&self.tried)).then_some(self.tried);
+        Some(FurtherBack { failure, tried: older.or(again)?, times: times + 1 })
+    }
+
+    /// The surroundings of this try.
+    fn surroundings(&self) -> (u32, &'static str) {
+        OTHERWISE[self.times.saturating_sub(1).min(OTHERWISE.len() - 1)]
     }
 }
 
@@ -56,19 +75,21 @@ impl Supervisor {
         let Some(mut archive) = self.take_archive() else { return Some(self.give_up(cause, end)) };
         loop {
             let kept: Vec<u64> = archive.kept().iter().map(|kept| kept.number).collect();
-            let Some(number) = self.further_back.next(failure, &kept) else {
+            let Some(next) = self.further_back.next(failure, &kept) else {
                 let cause = match self.further_back.tried {
                     0 => format!("{cause} again and again, and no older generation is kept"),
-                    _ => format!("{cause} again and again, also from all older generations"),
+                    _ => format!("{cause} again and again, also from all older generations and in other surroundings"),
                 };
                 return Some(self.give_up(&cause, end));
             };
-            self.further_back = FurtherBack { failure, tried: number };
+            self.further_back = next;
+            let (number, (perturbation, otherwise)) = (next.tried, next.surroundings());
             match self.verify(&archive, number).and_then(|()| self.become_generation(&mut archive, number)) {
                 Ok(kept) => {
                     self.keeping = Keeping::Paused(archive);
                     self.kept = false;
-                    let what = describe(&kept);
+                    let what = format!("{}{otherwise}", describe(&kept));
+                    self.generation.control().perturbation.store(perturbation, Release);
                     let (command, name) = (self.command.name(), self.folder.name());
                     eprintln!("outlast: {command} met {cause} again and again; it goes on from {what}; see `outlast log {name}`");
                     return self.bring_back(format!("{what} after {cause}"), died);
@@ -108,6 +129,7 @@ impl Supervisor {
         }
         // What it may do is asked while it still lives.
         self.look_at_credentials();
+        self.generation.control().perturbation.store(0, Release);
         self.kin.kill(self.pid);
         self.drain_events();
         let became = self.become_generation(&mut archive, number);
@@ -257,26 +279,45 @@ mod tests {
     const CRASH: (i32, u64) = (libc::SIGSEGV, 0x1000);
     const OTHER: (i32, u64) = (libc::SIGABRT, 0x2000);
 
-    #[test]
-    fn the_same_failure_goes_further_back_each_time_until_there_is_nothing_left() {
-        let mut state = FurtherBack::default();
-        let mut kept = vec![3, 5, 8, 9];
-        for wanted in [9, 8, 5, 3] {
-            assert_eq!(state.next(CRASH, &kept), Some(wanted));
-            state = FurtherBack { failure: CRASH, tried: wanted };
-            kept.retain(|number| *number <= wanted);
+    /// Goes back as often as there is something to go back to, the failure being the same; the generations tried, and how.
+    fn all_tries(mut state: FurtherBack, kept: &[u64]) -> Vec<(u64, u32)> {
+        let (mut kept, mut tries) = (kept.to_vec(), Vec::new());
+        while let Some(next) = state.next(CRASH, &kept) {
+            state = next;
+            kept.retain(|number| *number <= state.tried);
+            tries.push((state.tried, state.surroundings().0));
+            assert!(tries.len() < 100, "it has no end");
         }
-        assert_eq!(state.next(CRASH, &kept), None);
+        tries
+    }
+
+    const ROOM: u32 = perturbation::ROOM;
+    const ALL: u32 = perturbation::ROOM | perturbation::DELAYS;
+
+    fn tried(tried: u64) -> FurtherBack {
+        FurtherBack { failure: CRASH, tried, times: OTHERWISE.len() }
+    }
+
+    #[test]
+    fn the_same_failure_goes_further_back_each_time_and_meets_other_surroundings_until_there_is_nothing_left() {
+        let expected = [(9, 0), (8, ROOM), (5, ALL), (3, ALL)];
+        assert_eq!(all_tries(FurtherBack::default(), &[3, 5, 8, 9]), expected);
         // Generations made since then come from the one that did not help.
-        assert_eq!(state.next(CRASH, &[3, 10, 11]), None);
+        assert_eq!(tried(3).next(CRASH, &[3, 10, 11]), None);
+    }
+
+    #[test]
+    fn one_generation_is_tried_in_all_surroundings() {
+        assert_eq!(all_tries(FurtherBack::default(), &[4]), [(4, 0), (4, ROOM), (4, ALL)]);
+        assert_eq!(all_tries(FurtherBack::default(), &[3, 4]), [(4, 0), (3, ROOM), (3, ALL)]);
     }
 
     #[test]
     fn another_failure_after_progress_begins_with_the_newest() {
-        let state = FurtherBack { failure: CRASH, tried: 5 };
-        assert_eq!(state.next(OTHER, &[3, 5, 10]), Some(10));
-        assert_eq!(state.next(OTHER, &[3, 5]), Some(3));
-        assert_eq!(state.next(CRASH, &[3, 5, 10]), Some(3));
+        let next = |failure, kept: &[u64]| tried(5).next(failure, kept).map(|next| (next.tried, next.surroundings().0));
+        assert_eq!(next(OTHER, &[3, 5, 10]), Some((10, 0)));
+        assert_eq!(next(OTHER, &[3, 5]), Some((3, ALL)));
+        assert_eq!(next(CRASH, &[3, 5, 10]), Some((3, ALL)));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use crate::commit::commit_before_call;
 use crate::control::degrade;
 use crate::dispatch::{native, Call};
 use crate::mutant::without;
+use crate::perturb;
 use crate::regions;
 use crate::rewrite;
 use crate::state::Engine;
@@ -102,9 +103,15 @@ fn mmap(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         e.cool(addr, addr.saturating_add(up(len)));
         rewrite::unmapping(t, addr, addr.saturating_add(up(len)));
     }
-    let r = native(call);
+    let mut room = perturb::room(addr, len, prot, flags);
+    let with_room = |room| native(&Call { args: roomy(call.args, room), ..*call });
+    let mut r = with_room(room);
+    if room != 0 && err::is(r) {
+        room = 0;
+        r = with_room(room);
+    }
     if !err::is(r) {
-        let (start, end) = (r as u64, r as u64 + up(len));
+        let (start, end) = (r as u64, r as u64 + up(len) + 2 * room);
         if flags & MAP_FIXED != 0 {
             rewrite::unmapped(start, end);
             e.tracker.uncover(start, end);
@@ -117,8 +124,17 @@ fn mmap(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
             degrade(Degradation::SharedMapping);
         }
         e.tracker.cover(&Area { start, end, prot: prot as u32 & 7, flags: kind }, Content::Fresh);
+        return r + room as i64;
     }
     r
+}
+
+/// The arguments of mmap with room on either side.
+fn roomy(mut args: [u64; 6], room: u64) -> [u64; 6] {
+    if room != 0 {
+        args[1] = up(args[1]).saturating_add(2 * room);
+    }
+    args
 }
 
 /// Flags of an area mapped with `flags`.
