@@ -27,6 +27,7 @@ const NAMES: &[&str] = &[
     "input-lost",
     "gs-used",
     "proc-hidden",
+    "control-group",
 ];
 
 /// What of the program is not preserved.

@@ -70,4 +70,6 @@ degradations! {
     GsUsed = 23, "gs-used";
     /// The program went where it cannot reach /proc (chroot, another mount namespace); it runs on without protection.
     ProcHidden = 24, "proc-hidden";
+    /// A recovered process could not be put into the control group of the one that died; limits of another one apply to it.
+    ControlGroup = 25, "control-group";
 }

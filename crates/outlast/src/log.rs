@@ -67,6 +67,7 @@ fn sentence(entry: &Entry) -> String {
     let what = match entry.event {
         Kind::Start => format!("started: {cause}"),
         Kind::Injected => "protected".into(),
+        Kind::OomKilled => format!("killed for lack of memory: {cause}"),
         Kind::Killed => format!("died of {cause}"),
         Kind::Recovered => format!("recovered from {cause}"),
         Kind::Crashed => format!("crashed: {cause}"),

@@ -75,6 +75,7 @@ impl Supervisor {
             self.pid = birth.pid;
             self.hand_over(&birth)?;
             self.generation.note_birth(self.pid);
+            self.put_in_place(self.pid);
             let known = if mode == mode::RESUME { self.meta.pid } else { 0 };
             let faults = self.faults.as_ref();
             let injection = self.generation.injection(&self.engine, &self.meta.options, faults, mode, known);

@@ -35,7 +35,9 @@ impl Supervisor {
             libc::SIGHUP if received.code > 0 && is_session_leader() => self.send(signal),
             _ if received.code > 0 => self.keep_if_missed(signal),
             _ if sender == self.pid => (),
-            _ if received.code == libc::SI_QUEUE => queue(self.pid, signal, sender, received.value),
+            _ if received.code == libc::SI_QUEUE && self.postponed.is_none() => {
+                queue(self.pid, signal, sender, received.value)
+            }
             _ => self.send(signal),
         }
     }
@@ -65,8 +67,18 @@ impl Supervisor {
         control.missed.fetch_or(legacy.signals & !DEADLY & !control.sent.load(Acquire), AcqRel);
     }
 
+    /// There is no process yet: its successor gets it, and is tried for at once.
+    fn keep_for_later(&mut self, signal: i32) {
+        if (1..32).contains(&signal) {
+            self.generation.control().missed.fetch_or(1 << (signal - 1), AcqRel);
+        }
+        if let Some(postponed) = &mut self.postponed {
+            postponed.hurry();
+        }
+    }
+
     /// Sends what came too late for the engine to send it.
-    pub(crate) fn send_missed(&self) {
+    pub(crate) fn send_missed(&mut self) {
         if !self.kin.is_alive(self.pid) {
             return;
         }
@@ -76,8 +88,10 @@ impl Supervisor {
         }
     }
 
-    fn send(&self, signal: i32) {
-        if self.kin.has(self.pid) {
+    fn send(&mut self, signal: i32) {
+        if self.postponed.is_some() {
+            self.keep_for_later(signal);
+        } else if self.kin.has(self.pid) {
             // SAFETY: plain system call; the process is ours and not reaped, so that the number is its own.
             unsafe { libc::kill(self.pid, signal) };
         }

@@ -1,7 +1,9 @@
 //! The processes that are watched: children, and, where an earlier supervisor started them, strangers.
 
+use crate::control_group::Groups;
 use crate::credentials::Credentials;
 use crate::end::End;
+use crate::oom_score;
 use crate::processes;
 use crate::trace::Stop;
 use libc::pid_t;
@@ -29,12 +31,22 @@ pub struct Legacy {
     pub signals: u64,
     /// Its process group.
     pub group: pid_t,
+    /// Its control groups, where the kernel still tells.
+    pub groups: Option<Groups>,
+    /// How much the OOM killer preferred it to others.
+    pub oom_score: Option<i32>,
 }
 
 impl Legacy {
     fn of(pid: pid_t) -> Self {
         let (credentials, signals) = (Credentials::of(pid), processes::pending_signals(pid));
-        Self { credentials, signals, group: processes::group_of(pid) }
+        Self {
+            credentials,
+            signals,
+            group: processes::group_of(pid),
+            groups: Groups::of_dead(pid),
+            oom_score: oom_score::of(pid),
+        }
     }
 }
 

@@ -19,6 +19,8 @@ pub enum Kind {
     Start,
     /// The engine is in the program.
     Injected,
+    /// The OOM killer killed the program.
+    OomKilled,
     /// The program was found dead, to be recovered.
     Killed,
     /// It runs again.

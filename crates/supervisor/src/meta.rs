@@ -41,6 +41,9 @@ pub struct Meta {
     /// What is known about its credentials.
     #[serde(default)]
     pub credentials: Record,
+    /// How much the OOM killer prefers it to others.
+    #[serde(default)]
+    pub oom_score: i32,
     /// Commits and recoveries of generations before this one.
     pub commits_before: u64,
     pub recoveries_before: u64,

@@ -5,7 +5,7 @@ use crate::exec::Handover;
 use crate::log::{Entry, Kind};
 use crate::supervisor::Supervisor;
 use crate::verdict::UNFINISHED_MAX;
-use crate::{clock, futex, names, processes, status};
+use crate::{clock, futex, names, oom_score, processes, status};
 use libc::pid_t;
 use outlast_image::control::{anchor_command, request, state, Control};
 use outlast_image::degradation::Degradation;
@@ -94,6 +94,7 @@ impl Supervisor {
                 // A stranger that ended already cannot be watched any more.
                 Answer::Born(pid) if self.kin.adopt(pid).is_err() => (),
                 Answer::Born(pid) => {
+                    self.put_in_place(pid);
                     if pid != self.meta.pid && self.generation.degrade(Degradation::PidChanged) {
                         self.log.add(&Entry::new(Kind::Degradation).cause(Degradation::PidChanged.key()).pid(pid));
                     }
@@ -212,6 +213,7 @@ impl Supervisor {
         if self.anchor > 0 {
             self.log.add(&Entry::new(Kind::AnchorRenewed).pid(anchor));
         }
+        oom_score::exempt(anchor);
         self.anchor = anchor;
     }
 }

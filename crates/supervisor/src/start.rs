@@ -12,7 +12,7 @@ use crate::signals::Signals;
 use crate::state_folder::StateFolder;
 use crate::stores::StorePlace;
 use crate::supervisor::{Parts, Supervisor};
-use crate::{clock, credentials, names, orphans, program};
+use crate::{clock, credentials, names, oom_score, orphans, program};
 use libc::pid_t;
 use outlast_image::control::state;
 use outlast_image::degradation::Degradation;
@@ -104,6 +104,7 @@ fn describe(request: &Request, exe: PathBuf, stores: &StorePlace, pid: pid_t) ->
         pid,
         generation: 0,
         credentials: credentials::Record::Inherited,
+        oom_score: oom_score::of(std::process::id() as pid_t).unwrap_or(0),
         commits_before: 0,
         recoveries_before: 0,
         going_back: None,

@@ -14,19 +14,21 @@ use crate::launch::Command;
 use crate::log::{Entry, Kind, Log};
 use crate::meta::{Ended, Meta};
 use crate::names;
+use crate::postponed::Postponed;
 use crate::program_folder::{Lock, ProgramFolder};
 use crate::respawn::Recovering;
+use crate::shortage::{Count, Shortage};
 use crate::signals::Signals;
 use crate::stores::StorePlace;
 use crate::unreadable;
 use crate::verdict::{Situation, Tries, Verdict};
-use crate::{clock, futex, privileges, reports, verdict};
+use crate::{clock, futex, oom_score, privileges, reports, verdict};
 use libc::pid_t;
 use outlast_image::control::{anchor_command, state};
 use rustix::event::{poll, PollFd, PollFlags};
 use rustix::time::Timespec;
 use std::sync::atomic::Ordering::{Acquire, Release};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long an anchor may take to remove hidden names.
 const TIDYING: Duration = Duration::from_secs(2);
@@ -67,6 +69,12 @@ pub struct Supervisor {
     pub(crate) further_back: FurtherBack,
     /// A respawn whose end the engine has not yet reported.
     pub(crate) recovering: Option<Recovering>,
+    /// Whom the OOM killer had killed when that was looked at last.
+    pub(crate) count: Option<(Count, Instant)>,
+    /// Of what memory the process that died was short.
+    pub(crate) shortage: Option<Shortage>,
+    /// A recovery that waits for memory.
+    pub(crate) postponed: Option<Postponed>,
     /// Whether the program could not be brought back while its state may still be good: everything of it stays.
     pub(crate) kept: bool,
 }
@@ -109,6 +117,9 @@ impl Supervisor {
             keeping: Keeping::default(),
             further_back: FurtherBack::default(),
             recovering: None,
+            count: None,
+            shortage: None,
+            postponed: None,
             kept: false,
             generation,
         })
@@ -116,6 +127,8 @@ impl Supervisor {
 
     /// Watches until the program has ended for good; returns how.
     pub fn watch(&mut self) -> End {
+        // Only now: what this process starts inherits it.
+        oom_score::exempt(std::process::id() as pid_t);
         loop {
             // What wakes us is taken note of first, and what it stands for looked at afterwards: nothing falls between.
             while let Some(signal) = self.signals.next() {
@@ -132,7 +145,11 @@ impl Supervisor {
             if let Some(end) = self.on_wish_to_go_back() {
                 return self.finish(end);
             }
+            if let Some(end) = self.on_postponed() {
+                return self.finish(end);
+            }
             self.begin_keeping();
+            self.count_kills();
             self.sleep();
         }
     }
@@ -142,7 +159,8 @@ impl Supervisor {
         let files = [self.signals.file(), self.generation.bell.file()];
         let files: Vec<_> = files.into_iter().chain(self.kin.files()).collect();
         let mut fds: Vec<_> = files.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
-        let timeout = self.handover.patience().map(|t| Timespec { tv_sec: 0, tv_nsec: t.subsec_nanos().into() });
+        let timespec = |t: Duration| Timespec { tv_sec: t.as_secs() as i64, tv_nsec: t.subsec_nanos().into() };
+        let timeout = self.patience().map(timespec);
         // Whatever ends the wait, everything is looked at again.
         let _ = poll(&mut fds, timeout.as_ref());
     }
@@ -152,6 +170,7 @@ impl Supervisor {
             Change::Ended(end, legacy) if pid == self.pid => {
                 self.on_restored();
                 self.keep_pending(&legacy);
+                self.look_for_shortage(end, &legacy);
                 self.inherit(legacy);
                 self.on_death(end)
             }
@@ -203,7 +222,9 @@ impl Supervisor {
         let died = clock::monotonic();
         self.on_restored();
         self.abandon_handover();
+        let shortage = self.shortage.take();
         let mut now = Situation::of(self.generation.control());
+        now.shortage = shortage.as_ref().map(Shortage::bytes);
         self.committed |= now.has_commit;
         now.has_commit = self.committed;
         // The kernel does not tell strangers how a process ended: only what the engine said before is known.
@@ -225,9 +246,12 @@ impl Supervisor {
                 self.go_further_back(&names::signal(signal), signal, End::Killed(signal))
             }
             Verdict::GiveUp(signal) => {
-                let cause = format!("{} again and again", names::signal(signal));
                 let resuming = self.recovering.as_ref().is_some_and(|r| r.kind == Kind::Resumed);
-                self.kept |= resuming;
+                // With more memory it can be resumed.
+                self.kept |= resuming || shortage.is_some();
+                let what =
+                    shortage.map_or_else(|| names::signal(signal), |shortage| format!("lack of memory ({shortage})"));
+                let cause = format!("{what} again and again");
                 Some(self.give_up(&cause, End::Killed(signal)))
             }
             Verdict::Unreadable(reason) if self.keeps_generations() => {
@@ -238,7 +262,13 @@ impl Supervisor {
                 self.kept = true;
                 Some(self.give_up(&format!("the store {}", unreadable::words(reason)), end))
             }
-            Verdict::Recover(signal) => self.recover(signal, died),
+            Verdict::Recover(signal) => match self.tries.patience() {
+                Some(patience) => {
+                    self.postponed = Some(Postponed::until(patience, signal, died));
+                    None
+                }
+                None => self.recover(signal, died),
+            },
             // A fresh process would have our environment, which is not the one that the program was started with.
             Verdict::StartAgain(_) if self.adopted => Some(end),
             Verdict::StartAgain(signal) => self.start_again(signal, died),

@@ -23,6 +23,8 @@ pub struct Situation {
     pub restored: u32,
     /// One of [`outlast_image::control::unreadable`], or 0.
     pub unreadable: u32,
+    /// The OOM killer killed it: what its control groups allow, in bytes, if they limit it.
+    pub shortage: Option<Option<u64>>,
 }
 
 impl Situation {
@@ -35,6 +37,7 @@ impl Situation {
             exit_code: control.exit_code.load(Acquire),
             restored: control.restored.load(Acquire),
             unreadable: control.unreadable.load(Acquire),
+            shortage: None,
         }
     }
 }
@@ -61,6 +64,8 @@ pub struct Tries {
     fatal_seq: u64,
     unfinished: u32,
     restored: u32,
+    starved: u32,
+    starved_at: (u64, Option<u64>),
 }
 
 /// Restores in a row that may be interrupted by death before the ladder ends.
@@ -69,8 +74,18 @@ pub const UNFINISHED_MAX: u32 = 1000;
 const UNFINISHED_HASTY: u32 = 50;
 /// How long it waits.
 const PAUSE: Duration = Duration::from_millis(10);
+/// How often in a row the OOM killer may kill the program with the same commit and the same limit.
+pub const STARVED_MAX: u32 = 8;
+/// How long the second recovery in such a row waits for memory; each after it twice as long.
+const STARVED_PAUSE: Duration = Duration::from_millis(100);
 
 impl Tries {
+    /// How long to wait for memory before the next attempt.
+    pub fn patience(&self) -> Option<Duration> {
+        let doublings = self.starved.checked_sub(2)?;
+        Some(STARVED_PAUSE * (1 << doublings.min(STARVED_MAX)))
+    }
+
     /// How long to wait before the next attempt.
     pub fn pause(&self) -> Option<Duration> {
         (self.unfinished > UNFINISHED_HASTY).then_some(PAUSE)
@@ -100,11 +115,19 @@ pub fn judge(end: End, now: &Situation, retries: u32, tries: &mut Tries) -> Verd
         tries.unfinished = 0;
     }
     tries.restored = now.restored;
+    tries.starved = match now.shortage {
+        Some(limit) if tries.starved > 0 && tries.starved_at == (now.seq, limit) => tries.starved + 1,
+        Some(limit) => {
+            tries.starved_at = (now.seq, limit);
+            1
+        }
+        None => 0,
+    };
     if !killed {
         tries.fatal = if tries.fatal > 0 && tries.fatal_seq == now.seq { tries.fatal + 1 } else { 1 };
         tries.fatal_seq = now.seq;
     }
-    match (tries.fatal > retries && !killed) || tries.unfinished > UNFINISHED_MAX {
+    match (tries.fatal > retries && !killed) || tries.unfinished > UNFINISHED_MAX || tries.starved > STARVED_MAX {
         true => Verdict::GiveUp(signal),
         false if now.has_commit => Verdict::Recover(signal),
         false => Verdict::StartAgain(signal),
@@ -134,6 +157,7 @@ mod tests {
             exit_code: 0,
             restored: 0,
             unreadable: 0,
+            shortage: None,
         }
     }
 
@@ -211,6 +235,37 @@ mod tests {
             let now = Situation { restored, ..protected() };
             assert_eq!(judge(KILLED, &now, 3, &mut tries), Verdict::Recover(libc::SIGKILL));
         }
+    }
+
+    fn starved(seq: u64, limit: u64) -> Situation {
+        Situation { seq, shortage: Some(Some(limit)), restored: seq as u32, ..protected() }
+    }
+
+    #[test]
+    fn lack_of_memory_at_the_same_commit_is_tried_a_bounded_number_of_times_and_ever_more_slowly() {
+        let mut tries = Tries::default();
+        let mut pauses = Vec::new();
+        while judge(KILLED, &starved(7, 4096), 3, &mut tries) == Verdict::Recover(libc::SIGKILL) {
+            pauses.push(tries.patience());
+        }
+        assert_eq!(pauses.len(), STARVED_MAX as usize);
+        assert_eq!(pauses[0], None, "what the dead had used may be enough");
+        assert!(pauses.is_sorted() && pauses[1] < pauses[7] && pauses[7] < Some(Duration::from_secs(10)), "{pauses:?}");
+    }
+
+    #[test]
+    fn a_commit_another_limit_or_another_death_starts_the_count_again() {
+        let mut tries = Tries::default();
+        let mut recovers = |now| {
+            let verdict = judge(KILLED, &now, 3, &mut tries);
+            assert_eq!((verdict, tries.patience()), (Verdict::Recover(libc::SIGKILL), None));
+        };
+        for n in 0..50 {
+            recovers(starved(n, 4096));
+            recovers(starved(n, 8192));
+        }
+        recovers(Situation { seq: 49, ..protected() });
+        recovers(starved(49, 8192));
     }
 
     #[test]

@@ -20,6 +20,7 @@ pub fn on(degradation: Degradation) -> Option<&'static str> {
         Degradation::ForeignAbi => "use a 64-bit build of it",
         Degradation::AddressTaken => "raise the limit on address space (ulimit -v)",
         Degradation::DescriptorLimit => "raise the limit on open files (ulimit -n)",
+        Degradation::ControlGroup => "start it in the control group in which it is to be",
         _ => return None,
     })
 }

@@ -3,6 +3,7 @@
 use super::advice;
 use super::finding::Finding;
 use outlast_image::degradation::Degradation;
+use outlast_supervisor::control_group::Groups;
 use outlast_supervisor::privileges;
 use outlast_supervisor::state_folder::StateFolder;
 use rustix::fs::statvfs;
@@ -28,10 +29,21 @@ pub fn look(state: &StateFolder) -> Vec<Finding> {
         findings.push(Finding::degradation(Degradation::PidChanged));
     }
     findings.extend(room(state));
+    findings.extend(memory_limit());
     if getrlimit(Resource::As).current.is_some_and(|limit| limit < ADDRESS_SPACE) {
         findings.push(Finding::degradation(Degradation::AddressTaken));
     }
     findings
+}
+
+fn memory_limit() -> Option<Finding> {
+    let limit = Groups::of(std::process::id() as i32)?.memory()?.limit()?;
+    let text = format!(
+        "control group {} may use {} MiB; a store in memory is charged to it, about as much as the program's own memory",
+        limit.group,
+        limit.bytes >> 20
+    );
+    Some(Finding::note("memory-limit", text, Some("a higher limit, or --store DIR on a disk")))
 }
 
 fn room(state: &StateFolder) -> Option<Finding> {
