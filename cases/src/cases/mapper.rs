@@ -3,6 +3,7 @@
 use crate::case::{Case, Program, SPREAD};
 use crate::drive::{Drive, Input};
 use crate::launch::program;
+use outlast_image::degradation::Degradation;
 
 pub const CASES: &[Case] = &[
     Case::new("codes", |_| Ok(Program::new(&[&program("codes"), "300"])), |_| Drive::Pipes(Input::none())),
@@ -11,6 +12,14 @@ pub const CASES: &[Case] = &[
         |_| Ok(Program::new(&[&program("codes"), "300", "strict"])),
         |_| Drive::Pipes(Input::none()),
     ),
+    Case::new("locked", |_| Ok(Program::new(&[&program("locked"), "300"])), |_| Drive::Pipes(Input::none()))
+        .pace(SPREAD),
+    Case::new("locked_all", |_| Ok(Program::new(&[&program("locked"), "300", "all"])), |_| Drive::Pipes(Input::none()))
+        .pace(SPREAD)
+        .root_only(),
+    Case::new("unnamed", |_| Ok(Program::new(&[&program("unnamed"), "20"])), |_| Drive::Pipes(Input::none()))
+        .pace(SPREAD)
+        .may_report(&[Degradation::SharedMapping]),
     Case::new("pieces", |_| Ok(Program::new(&[&program("pieces"), "200"])), |_| Drive::Pipes(Input::none())),
     Case::new("mapper", |_| Ok(Program::new(&[&program("mapper"), "1500"])), |_| Drive::Pipes(Input::none()))
         .pace(SPREAD),

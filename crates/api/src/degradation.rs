@@ -28,6 +28,7 @@ const NAMES: &[&str] = &[
     "gs-used",
     "proc-hidden",
     "control-group",
+    "memory-lock",
 ];
 
 /// What of the program is not preserved.

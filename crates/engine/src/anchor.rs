@@ -12,7 +12,7 @@ use crate::sys::{err, futex_wait, futex_wake, now_ns, nr, syscall};
 use crate::undo::hidden;
 use core::sync::atomic::Ordering::*;
 use outlast_image::control::anchor_command::{BUSY, EXIT, NONE, RESPAWN};
-use outlast_image::layout::STORE_BASE;
+use outlast_image::layout::{ENGINE_BASE, ENGINE_END, STORE_BASE, USER_END};
 use outlast_store::Store;
 
 const CLONE_FS: u64 = 0x200;
@@ -158,6 +158,7 @@ fn serve() -> ! {
             syscall!(nr::RSEQ, t.rseq[0], t.rseq[1], 1, t.rseq[2]);
         }
         segments::let_go();
+        let_go_of_memory();
         syscall!(nr::SETPGID, 0, 0);
         syscall!(nr::PRCTL, PR_SET_NAME, c"outlast-anchor".as_ptr());
         let (me, born) = (syscall!(nr::GETPID) as i32, now_ns());
@@ -186,6 +187,16 @@ fn serve() -> ! {
                 }
             }
         }
+    }
+}
+
+/// An anchor that was made late is a copy of all of the program's memory, which would stay in use however often the program
+/// dies. What takes its place gets everything from the store.
+unsafe fn let_go_of_memory() {
+    const MADV_DONTNEED: u64 = 4;
+    // Where nothing is mapped there is nothing to do, and the first pages that are the kernel's end it: they lie above the stack.
+    for (start, end) in [(0, ENGINE_BASE), (ENGINE_END, USER_END)] {
+        syscall!(nr::MADVISE, start, end - start, MADV_DONTNEED);
     }
 }
 

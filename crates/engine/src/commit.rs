@@ -4,6 +4,7 @@ use crate::calls::contexts;
 use crate::control::{control, phase};
 use crate::folding;
 use crate::lag;
+use crate::locked;
 use crate::mutant::without;
 use crate::native;
 use crate::operation;
@@ -89,6 +90,10 @@ pub fn commit_stopped(e: &mut Engine, t: &mut Thread, pending: PendingCall) -> u
     if e.maps_dirty && !(without(Mutant::Regions) && store.object(object::REGIONS, 0, &mut []).is_some()) {
         let text = regions::read_maps();
         let encoded = regions::encode(text, (e.kernel.start_brk, e.kernel.brk));
+        if e.kernel.locking != 0 {
+            locked::mark(encoded);
+        }
+        e.held.look(e.fds.own, encoded);
         let mut key = 0;
         for piece in encoded.chunks(REGIONS_PIECE) {
             store.put(object::REGIONS, key, piece);
@@ -98,7 +103,7 @@ pub fn commit_stopped(e: &mut Engine, t: &mut Thread, pending: PendingCall) -> u
             store.delete(object::REGIONS, key);
             key += 1;
         }
-        e.maps_dirty = false;
+        e.maps_dirty = e.held.is_idle();
     }
     if e.kernel_dirty {
         store.put(object::KERNEL, 0, bytemuck::bytes_of(&e.kernel));

@@ -147,7 +147,7 @@ fn is_store(path: &[u8]) -> bool {
 }
 
 /// Encodes the regions as the object of a commit: for each a `Region`, then its path.
-pub fn encode(text: &[u8], heap: (u64, u64)) -> &'static [u8] {
+pub fn encode(text: &[u8], heap: (u64, u64)) -> &'static mut [u8] {
     let out = scratch::regions_object();
     let mut n = 0;
     let mut known = Known::anew();
@@ -162,7 +162,7 @@ pub fn encode(text: &[u8], heap: (u64, u64)) -> &'static [u8] {
         out[n..n + m.path.len()].copy_from_slice(m.path);
         n += m.path.len();
     });
-    &out[..n]
+    &mut out[..n]
 }
 
 /// The addresses that the regions committed last cover, in ascending order; ends with an empty range.

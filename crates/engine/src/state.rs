@@ -100,6 +100,8 @@ pub struct Engine {
     pub directory_dirty: bool,
     /// Contexts of asynchronous input and output are not those in the store.
     pub contexts_dirty: bool,
+    /// Files that the program maps and has no descriptor of.
+    pub held: crate::held_files::Held,
     /// Regions may have changed since the last commit.
     pub maps_dirty: bool,
     pub drops: [(u64, u64); DROPS],
@@ -160,7 +162,7 @@ pub static mut ENGINE: Engine = Engine {
         death_signal: 0,
         subreaper: 0,
         undumpable: 0,
-        unused: 0,
+        locking: 0,
         umask: 0,
         window_fd: -1,
         window: [0; 4],
@@ -173,6 +175,7 @@ pub static mut ENGINE: Engine = Engine {
     kernel_dirty: false,
     directory_dirty: true,
     contexts_dirty: false,
+    held: crate::held_files::Held::NONE,
     maps_dirty: false,
     drops: [(0, 0); DROPS],
     drop_count: 0,
@@ -303,8 +306,10 @@ pub enum OwnFd {
     FaultSamples,
     TransferRead,
     TransferWrite,
+    /// Files that the program maps and has no descriptor of; more follow.
+    Held = outlast_image::layout::own_fd::HELD,
     /// Given up for a moment when the engine needs a number and there is no other.
-    Spare,
+    Spare = outlast_image::layout::own_fd::HELD - 1,
 }
 
-const _: () = assert!((OwnFd::Spare as i32) < outlast_image::layout::ENGINE_FDS);
+const _: () = assert!((OwnFd::TransferWrite as i32) < OwnFd::Spare as i32);

@@ -72,4 +72,6 @@ degradations! {
     ProcHidden = 24, "proc-hidden";
     /// A recovered process could not be put into the control group of the one that died; limits of another one apply to it.
     ControlGroup = 25, "control-group";
+    /// Memory that the program had locked could not be locked again.
+    MemoryLock = 26, "memory-lock";
 }

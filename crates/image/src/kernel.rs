@@ -52,9 +52,20 @@ pub struct KernelState {
     pub subreaper: u32,
     /// 1: PR_SET_DUMPABLE has been set to 0. What is less than the anchor has may come from the store.
     pub undumpable: u32,
-    pub unused: u32,
+    /// Bits of [`locking`].
+    pub locking: u32,
     /// By the numbers that the program knows.
     pub timers: [PosixTimer; TIMERS],
+}
+
+/// How the program locks memory.
+pub mod locking {
+    /// It has done so, once.
+    pub const USED: u32 = 1;
+    /// All future mappings (MCL_FUTURE).
+    pub const FUTURE: u32 = 2;
+    /// These only once they are touched (MCL_ONFAULT).
+    pub const ON_FAULT: u32 = 4;
 }
 
 /// Whether the program uses EPOLLONESHOT.

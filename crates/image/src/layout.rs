@@ -78,7 +78,9 @@ pub mod session {
 /// Descriptors of the engine sit just below this number, or below the soft limit if that is lower.
 pub const ENGINE_FD_CEILING: i32 = 1024;
 /// How many descriptors the engine keeps for itself, one after the other.
-pub const ENGINE_FDS: i32 = 12;
+pub const ENGINE_FDS: i32 = 16;
+/// How many of them hold files that the program maps and has no descriptor of.
+pub const HELD_FILES: usize = 4;
 /// How many numbers above them it may use to hide what the program closed until the next commit.
 pub const HIDING_FDS: i32 = 52;
 
@@ -92,6 +94,8 @@ pub mod own_fd {
     pub const FAULT_LIST: i32 = 2;
     /// What keeps its BPF program attached.
     pub const FAULT_LINKS: [i32; 2] = [3, 4];
-    /// All of them, in the order in which they are handed over.
+    /// Files that the program maps and has no descriptor of, [`HELD_FILES`](super::HELD_FILES) of them.
+    pub const HELD: i32 = super::ENGINE_FDS - super::HELD_FILES as i32;
+    /// All that are handed over, in their order.
     pub const HANDED_OVER: [i32; 5] = [SESSION, STORE, FAULT_LIST, FAULT_LINKS[0], FAULT_LINKS[1]];
 }

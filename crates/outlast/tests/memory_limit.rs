@@ -150,3 +150,27 @@ fn check_tells_of_a_limit() {
     let limit = findings.iter().find(|finding| finding["what"] == "memory-limit").unwrap_or_else(|| panic!("{report}"));
     assert!(limit["bearing"] == "note" && limit["text"].as_str().unwrap().contains("200 MiB"), "{limit}");
 }
+
+#[test]
+fn an_anchor_holds_none_of_the_programs_memory() {
+    let home = Home::new();
+    // A limit is inherited: there is a new anchor afterwards, a copy of the program as it is then.
+    let script =
+        "import resource, sys; x = bytearray(b'x') * (96 << 20); resource.setrlimit(resource.RLIMIT_CORE, (0, 0)); \
+                  print(1, flush=True); sys.stdin.read(); print(len(x), flush=True)";
+    let mut command = home.outlast(["run", "--name", "late", "--", "/usr/bin/python3", "-c", script]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdout.as_mut().unwrap().read_exact(&mut [0; 2]).unwrap();
+    let status = home.await_status("late", |status| status["anchor"].is_i64());
+    let memory = || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", status["anchor"])).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap()
+    };
+    until("an anchor with little memory", || memory() < 32 << 10);
+    kill(&status["pid"], libc::SIGKILL);
+    home.await_event("late", "recovered", 1);
+    drop(child.stdin.take());
+    let output = finish(child);
+    assert_eq!(&*output.stdout, format!("{}\n", 96 << 20).as_bytes(), "{}", said(&output));
+}

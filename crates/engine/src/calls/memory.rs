@@ -1,8 +1,10 @@
 //! Calls that change the address space: made as they are; the tracker and the next commit follow.
 
+use crate::calls::locking;
 use crate::commit::commit_before_call;
 use crate::control::degrade;
 use crate::dispatch::{native, Call};
+use crate::held_files;
 use crate::mutant::without;
 use crate::perturb;
 use crate::regions;
@@ -40,7 +42,7 @@ fn up(n: u64) -> u64 {
     n.saturating_add(4095) & !4095
 }
 
-fn hits_engine(start: u64, len: u64) -> bool {
+pub fn hits_engine(start: u64, len: u64) -> bool {
     start < ENGINE_END && start.saturating_add(len) > ENGINE_BASE
 }
 
@@ -85,7 +87,12 @@ fn change(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
             e.maps_dirty = true;
             native(call)
         }
-        // mlock, remap_file_pages, keys …: pages may be filled, or change places.
+        _ if locking::is_one(call) => {
+            e.maps_dirty = true;
+            e.tracker.written_behind();
+            locking::serve(e, call)
+        }
+        // remap_file_pages, keys …: pages may be filled, or change places.
         _ => {
             e.maps_dirty = true;
             e.tracker.written_behind();
@@ -104,6 +111,7 @@ fn mmap(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         rewrite::unmapping(t, addr, addr.saturating_add(up(len)));
     }
     let mut room = perturb::room(addr, len, prot, flags);
+    let call = &locking::of_mmap(e, call);
     let with_room = |room| native(&Call { args: roomy(call.args, room), ..*call });
     let mut r = with_room(room);
     if room != 0 && err::is(r) {
@@ -123,7 +131,14 @@ fn mmap(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         if kind & area_flag::FOREIGN != 0 && prot & PROT_WRITE != 0 {
             degrade(Degradation::SharedMapping);
         }
+        if kind & area_flag::FOREIGN != 0 {
+            held_files::mapped(e, call.args[4] as i32);
+        }
         e.tracker.cover(&Area { start, end, prot: prot as u32 & 7, flags: kind }, Content::Fresh);
+        if !locking::follow_mapping(e, start, end) {
+            change(e, t, &Call { nr: nr::MUNMAP, args: [start, end - start, 0, 0, 0, 0] });
+            return err::EAGAIN;
+        }
         return r + room as i64;
     }
     r
@@ -156,6 +171,9 @@ fn brk(e: &mut Engine, call: &Call) -> i64 {
     }
     let now = native(call);
     let new = now as u64;
+    if up(new) > up(old) && !locking::follow(e, up(old), up(new)) {
+        return native(&Call { nr: nr::BRK, args: [old, 0, 0, 0, 0, 0] });
+    }
     if new != old {
         if up(new) > up(old) {
             let heap = Area { start: up(old), end: up(new), prot: (PROT_READ | PROT_WRITE) as u32, flags: 0 };

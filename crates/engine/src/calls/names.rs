@@ -2,6 +2,7 @@
 
 use crate::commit::commit;
 use crate::dispatch::{interruptible, redo, Call};
+use crate::held_files;
 use crate::interrupted;
 use crate::medium;
 use crate::noted;
@@ -23,6 +24,7 @@ const O_CLOEXEC: u64 = 0o2000000;
 const O_WRONLY_CREAT_TRUNC: u32 = 0o1 | 0o100 | 0o1000;
 
 pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
+    held_files::unlinking(e, call);
     if call.nr == nr::CONNECT && world::has_several() {
         // It may wait for another thread of this very process, which the ring would keep from the engine.
         return redo(e, t, call);

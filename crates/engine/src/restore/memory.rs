@@ -7,6 +7,7 @@ use super::image;
 use super::mapped_file::{map_file, Last};
 use crate::calls::segments::{self, Bringing};
 use crate::control::{self, degrade, fail};
+use crate::locked;
 use crate::regions::{self, Mapped, Regions};
 use crate::rewrite::CodeMemory;
 use crate::scratch;
@@ -64,6 +65,9 @@ pub fn restore(e: &mut Engine) {
         map(e, &m, stack, &mut came);
     }
     came.bringing.end();
+    if e.kernel.locking != 0 {
+        locked::restore(object);
+    }
 }
 
 /// The store is untrusted: a region must lie in user space and outside the engine.

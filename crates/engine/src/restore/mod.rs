@@ -21,6 +21,7 @@ use crate::control::{self, control, degrade, event, fail, phase};
 use crate::delivery;
 use crate::entry;
 use crate::held;
+use crate::held_files;
 use crate::in_hand;
 use crate::inputs;
 use crate::lag;
@@ -94,6 +95,7 @@ unsafe fn run(rung: Rung) -> ! {
         syscall!(nr::RSEQ, t.rseq[0], t.rseq[1], 1, t.rseq[2]);
     }
     let access = Access::take(e.fds.own + ENGINE_FDS);
+    held_files::recover(e);
     if rung != Rung::InPlace {
         map_store(e);
     }

@@ -23,7 +23,8 @@ pub fn rewind(e: &mut Engine) -> bool {
     // SAFETY: what the heap has grown by since is given up; a heap that is smaller now is told by the map.
     unsafe { syscall!(nr::BRK, e.kernel.brk) };
     let object = join_regions(e);
-    if e.maps_dirty && !is_mapped_as(e, object) {
+    // What is locked would have to be compared as well.
+    if e.maps_dirty && (e.kernel.locking != 0 || !is_mapped_as(e, object)) {
         return false;
     }
     let (store, tracker) = (e.store.as_ref(), &mut e.tracker);

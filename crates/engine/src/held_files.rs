@@ -1,0 +1,151 @@
+//! Files without a name that the program maps shared and may close: a memfd, an unlinked file. A restored process could not map
+//! them again, so that the engine keeps a descriptor of its own of each, as long as it is mapped.
+
+use crate::dispatch::Call;
+use crate::own_descriptors::Passing;
+use crate::regions::{self, Regions};
+use crate::state::{Engine, OwnFd};
+use crate::sys::{err, nr, syscall};
+use outlast_image::layout::HELD_FILES;
+use outlast_image::region::backing;
+
+const O_CLOEXEC: u64 = 0o2000000;
+const O_NOFOLLOW: u64 = 0o400000;
+const O_RDWR: u64 = 2;
+const AT_FDCWD: u64 = -100i64 as u64;
+const AT_SYMLINK_NOFOLLOW: u64 = 0x100;
+const NEWFSTATAT: u64 = 262;
+const S_IFMT: u64 = 0o170000;
+const S_IFREG: u64 = 0o100000;
+
+/// A file that is held; inode 0: none.
+#[derive(Clone, Copy)]
+struct File {
+    inode: u64,
+    dev: u64,
+    /// How many commits in a row have not found it mapped.
+    idle: u32,
+}
+
+impl File {
+    const NONE: File = File { inode: 0, dev: 0, idle: 0 };
+}
+
+/// The files, in the order of the engine's descriptors for them.
+pub struct Held {
+    files: [File; HELD_FILES],
+    /// The program may map files that have a name.
+    maps_named: bool,
+}
+
+/// What fstat tells.
+struct Status {
+    dev: u64,
+    inode: u64,
+    links: u64,
+    is_regular: bool,
+}
+
+impl Status {
+    fn of(stat: impl Fn(*mut u64) -> i64) -> Option<Status> {
+        let mut st = [0u64; 18];
+        let told = !err::is(stat(st.as_mut_ptr()));
+        told.then_some(Status { dev: st[0], inode: st[1], links: st[2], is_regular: st[3] & S_IFMT == S_IFREG })
+    }
+
+    fn of_descriptor(fd: i32) -> Option<Status> {
+        // SAFETY: fstat writes 144 bytes.
+        Status::of(|st| unsafe { syscall!(nr::FSTAT, fd, st) })
+    }
+}
+
+impl Held {
+    pub const NONE: Held = Held { files: [File::NONE; HELD_FILES], maps_named: false };
+
+    /// Lets go of what the regions of two commits in a row do not have: nobody goes back to one before them. `own` is the first of
+    /// the engine's descriptors.
+    pub fn look(&mut self, own: i32, object: &[u8]) {
+        for (place, file) in self.files.iter_mut().enumerate().filter(|(_, file)| file.inode != 0) {
+            let is_mapped = Regions::new(object).any(|m| m.region.inode == file.inode);
+            file.idle = if is_mapped { 0 } else { file.idle + 1 };
+            if file.idle > 1 {
+                *file = File::NONE;
+                // SAFETY: both numbers are the engine's; the session occupies what is in no use.
+                unsafe { syscall!(nr::DUP3, own + OwnFd::Session as i32, number(own, place), O_CLOEXEC) };
+            }
+        }
+    }
+
+    /// Is there one that the next commit may find unused?
+    pub fn is_idle(&self) -> bool {
+        self.files.iter().any(|file| file.inode != 0 && file.idle > 0)
+    }
+}
+
+/// The program has mapped the file shared.
+pub fn mapped(e: &mut Engine, fd: i32) {
+    match Status::of_descriptor(fd).filter(|status| status.is_regular) {
+        Some(status) if status.links == 0 => hold(e, &status, fd),
+        Some(_) => e.held.maps_named = true,
+        None => {}
+    }
+}
+
+/// The program is about to take a name from a file: what it maps of it, it may have closed.
+pub fn unlinking(e: &mut Engine, call: &Call) {
+    let (dir, path) = match call.nr {
+        nr::UNLINK => (AT_FDCWD, call.args[0]),
+        nr::UNLINKAT => (call.args[0], call.args[1]),
+        _ => return,
+    };
+    if !e.held.maps_named {
+        return;
+    }
+    // SAFETY: writes 144 bytes; the kernel checks the program's pointer.
+    let status = Status::of(|st| unsafe { syscall!(NEWFSTATAT, dir, path, st, AT_SYMLINK_NOFOLLOW) });
+    let Some(status) = status.filter(|status| status.is_regular && status.links == 1) else { return };
+    let mut is_mapped = false;
+    regions::for_each(regions::read_maps(), (e.kernel.start_brk, e.kernel.brk), |m| {
+        is_mapped |= m.region.backing == backing::SHARED_FILE && m.region.inode == status.inode;
+    });
+    // SAFETY: as above.
+    let open = |mode| Passing::of(|| unsafe { syscall!(nr::OPENAT, dir, path, mode | O_NOFOLLOW | O_CLOEXEC, 0) });
+    if is_mapped {
+        if let Ok(file) = open(O_RDWR).or_else(|_| open(0)) {
+            hold(e, &status, file.fd as i32);
+        }
+    }
+}
+
+/// Keeps a copy of the descriptor. With no place left the mapping may be lost in a recovery, which then says so.
+fn hold(e: &mut Engine, status: &Status, fd: i32) {
+    let files = &e.held.files;
+    if files.iter().any(|file| (file.dev, file.inode) == (status.dev, status.inode)) {
+        return;
+    }
+    let Some(free) = files.iter().position(|file| file.inode == 0) else { return };
+    // SAFETY: the number is the engine's.
+    if !err::is(unsafe { syscall!(nr::DUP3, fd, number(e.fds.own, free), O_CLOEXEC) }) {
+        e.held.files[free] = File { inode: status.inode, dev: status.dev, idle: 0 };
+    }
+}
+
+/// The engine's descriptor for a place; `own` is the first.
+fn number(own: i32, place: usize) -> i32 {
+    own + OwnFd::Held as i32 + place as i32
+}
+
+/// In a restored process: what its predecessors held.
+pub fn recover(e: &mut Engine) {
+    let file_of = |fd| match Status::of_descriptor(fd).filter(|status| status.is_regular) {
+        Some(Status { dev, inode, .. }) => File { inode, dev, idle: 0 },
+        None => File::NONE,
+    };
+    let session = file_of(e.own_fd(OwnFd::Session));
+    for place in 0..HELD_FILES {
+        let file = file_of(number(e.fds.own, place));
+        let is_session = (file.dev, file.inode) == (session.dev, session.inode);
+        e.held.files[place] = if is_session { File::NONE } else { file };
+    }
+    e.held.maps_named = true;
+}
