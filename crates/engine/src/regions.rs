@@ -68,6 +68,17 @@ pub fn for_each<'a>(text: &'a [u8], heap: (u64, u64), f: impl FnMut(Mapped<'a>))
     for_each_mapping(text, heap, f);
 }
 
+/// Calls `f` for every line, the engine's as well: start, end, and what may be done there (`rw-p`).
+pub fn each_range(text: &[u8], mut f: impl FnMut(u64, u64, &[u8])) {
+    for line in text.split(|&b| b == b'\n').filter(|l| l.len() > 30) {
+        let mut at = 0;
+        let start = hex(line, &mut at);
+        at += 1;
+        let end = hex(line, &mut at);
+        f(start, end, &line[at + 1..at + 5]);
+    }
+}
+
 /// Calls `f` for every line that is not the engine's, as the kernel has it.
 pub fn for_each_mapping<'a>(text: &'a [u8], heap: (u64, u64), mut f: impl FnMut(Mapped<'a>)) {
     for line in text.split(|&b| b == b'\n').filter(|l| l.len() > 30) {

@@ -163,6 +163,7 @@ pub static mut ENGINE: Engine = Engine {
         subreaper: 0,
         undumpable: 0,
         locking: 0,
+        limits: [0; 2],
         umask: 0,
         window_fd: -1,
         window: [0; 4],

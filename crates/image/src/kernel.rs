@@ -54,6 +54,8 @@ pub struct KernelState {
     pub undumpable: u32,
     /// Bits of [`locking`].
     pub locking: u32,
+    /// Bytes that the kernel was told more than the program has set, for RLIMIT_AS and RLIMIT_DATA; 0: it has set none.
+    pub limits: [u64; 2],
     /// By the numbers that the program knows.
     pub timers: [PosixTimer; TIMERS],
 }

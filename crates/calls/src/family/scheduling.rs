@@ -7,7 +7,7 @@ const SAME: &str = "the same policy, priority or set of processors set again";
 
 rows! {
     24 sched_yield Pure;
-    97 getrlimit Pure .out(1, Fixed(16));
+    97 getrlimit Thread .out(1, Fixed(16)) .note("the engine's own memory counts to the kernel: it answers itself");
     98 getrusage Pure .out(1, Fixed(144));
     140 getpriority Pure .process(1).user_if(0, 2);
     141 setpriority Redo .process(1).user_if(0, 2) .note(SAME);

@@ -1,5 +1,6 @@
 //! execve: the program is replaced, and its successor is protected from its first instruction, too.
 
+use crate::calls::limits;
 use crate::commit::commit;
 use crate::control::{control, degrade};
 use crate::dispatch::{native, Call};
@@ -51,7 +52,7 @@ pub fn replace(_e: &mut Engine, call: &Call) -> i64 {
             break;
         }
     }
-    let r = native(call);
+    let r = limits::without_share(|| native(call));
     c.exec_request.store(2, Release);
     futex_wake(&c.exec_request);
     c.state.store(state::PROTECTED, Release);

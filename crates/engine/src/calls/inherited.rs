@@ -4,6 +4,7 @@
 //! cloned anew from the program after each such call.
 
 use crate::anchor;
+use crate::calls::limits;
 use crate::commit::{commit, commit_at_gate};
 use crate::dispatch::{native, Call};
 use crate::native;
@@ -101,7 +102,7 @@ pub fn change(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         commit_at_gate(e);
         return r;
     }
-    let (r, renewal) = anchor::renew_around(seq, || native(call));
+    let (r, renewal) = anchor::renew_around(seq, || limits::set(e, call));
     e.fds.returned(r);
     if r == 0 && !regions::can_be_read() {
         native::suspend(Degradation::ProcHidden);

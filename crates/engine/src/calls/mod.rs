@@ -14,6 +14,7 @@ pub mod inherited;
 pub mod inheriting;
 pub mod input;
 pub mod joined;
+pub mod limits;
 pub mod locking;
 pub mod memory;
 pub mod message;

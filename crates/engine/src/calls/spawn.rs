@@ -1,6 +1,7 @@
 //! Children. They run unprotected for now (a degradation); the parent goes on being protected.
 
 use crate::calls::birth::{self, CloneArgs, Noted, CLONE_VFORK, CLONE_VM, SIGCHLD};
+use crate::calls::limits;
 use crate::calls::shared_child::{self, SHARED};
 use crate::calls::thread_birth::{self, CLONE_THREAD};
 use crate::commit::{commit, commit_at_gate};
@@ -158,7 +159,7 @@ fn shared_memory_child(e: &mut Engine, t: &mut Thread, call: &Call, stack: u64) 
     let r = unsafe {
         (&raw mut t.spawn_stack).write_volatile(stack);
         (&raw mut t.native).write_volatile(native);
-        let r = spawn_shared(&args);
+        let r = limits::without_share(|| spawn_shared(&args));
         (&raw mut t.native).write_volatile(0);
         r
     };
