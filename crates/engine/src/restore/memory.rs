@@ -28,6 +28,7 @@ const MAP_FIXED: u64 = 0x10;
 const MAP_ANONYMOUS: u64 = 0x20;
 const MAP_GROWSDOWN: u64 = 0x100;
 const MAP_NORESERVE: u64 = 0x4000;
+const MAP_HUGETLB: u64 = 0x4_0000;
 /// Regions of at least this many bytes are mapped lazily.
 const LAZY_FROM: u64 = 1 << 20;
 
@@ -116,7 +117,7 @@ fn map<'a>(e: &mut Engine, m: &Mapped<'a>, stack: (u64, u64), came: &mut Came<'a
             return;
         }
         backing::PRIVATE_FILE => {
-            if !map_file(m, MAP_PRIVATE, first_prot(&r), last) {
+            if !map_huge(m) && !map_file(m, MAP_PRIVATE, first_prot(&r), last) {
                 degrade(Degradation::MappingLost);
                 place(r, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
             }
@@ -158,6 +159,14 @@ fn place(r: Region, flags: u64, fd: i64, offset: u64) {
     if got as u64 != r.start {
         fail!(got);
     }
+}
+
+/// Private memory of huge pages, as far as the kernel has some left.
+fn map_huge(m: &Mapped<'_>) -> bool {
+    let (r, flags) = (m.region, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | MAP_FIXED);
+    // SAFETY: the range was unmapped.
+    m.path == b"/anon_hugepage"
+        && unsafe { syscall!(nr::MMAP, r.start, r.end - r.start, first_prot(&r), flags, -1i64, 0) } as u64 == r.start
 }
 
 /// The stack's own mapping stays, since only the kernel can make one that it calls the stack: emptied and resized.
