@@ -76,18 +76,18 @@ pub fn intervals(quick: bool) -> &'static [u64] {
     if quick {
         &[50, 500]
     } else {
-        &[10, 20, 50, 100, 200, 500, 1000, 2000]
+        &[10, 50, 100, 500, 1000, 2000]
     }
 }
 
-/// What one run takes, roughly.
+/// What a pair of runs takes, roughly.
 fn length(quick: bool) -> Duration {
-    Duration::from_millis(if quick { 700 } else { 5000 })
+    Duration::from_millis(if quick { 1400 } else { 9000 })
 }
 
 /// Tenths of a second that all rounds of one take.
 pub fn tenths(rounds: usize, quick: bool) -> u64 {
-    (rounds * (intervals(quick).len() + 1)) as u64 * length(quick).as_millis() as u64 / 100
+    (rounds * intervals(quick).len()) as u64 * length(quick).as_millis() as u64 / 100
 }
 
 /// All rounds of one.
@@ -130,22 +130,20 @@ fn round(
     workshop: &Workshop,
     progress: &Progress,
 ) -> Outcome<(Swept, String)> {
-    let native = || native(argv, workshop);
-    // The native run is neither always the first, when caches are cold, nor always the last.
-    let mut first = if number % 2 == 0 { Some(native()?) } else { None };
-    let (mut all, mut said) = (Vec::new(), String::new());
-    for &interval_ms in intervals(quick) {
-        let (at, conditions) = protected(argv, interval_ms, workshop)?;
-        all.push(at);
+    let (mut pairs, mut said) = (Vec::new(), String::new());
+    for (n, &interval_ms) in intervals(quick).iter().enumerate() {
+        // Each side goes first at every other interval, and the next time at the others.
+        let mut first = if (number + n) % 2 == 0 { Some(native(argv, workshop)?) } else { None };
+        let (took, commits, log, conditions) = protected(argv, interval_ms, workshop)?;
+        let native = match first.take() {
+            Some(took) => took,
+            None => native(argv, workshop)?,
+        };
+        pairs.push(AtInterval { interval_ms, native, protected: took, commits, log });
         said = conditions;
         progress.passed(length(quick));
     }
-    let native = match first.take() {
-        Some(took) => took,
-        None => native()?,
-    };
-    progress.passed(length(quick));
-    Ok((Swept { native, protected: all }, said))
+    Ok((Swept { pairs }, said))
 }
 
 /// Runs to the end; `then` is told of the run while it lasts, and of its end.
@@ -172,7 +170,7 @@ fn native(argv: &[OsString], workshop: &Workshop) -> Outcome<Took> {
     Ok(run(argv, Side::Native, workshop, |running| running.finish().map(|_| ()))?.0)
 }
 
-fn protected(argv: &[OsString], interval_ms: u64, workshop: &Workshop) -> Outcome<(AtInterval, String)> {
+fn protected(argv: &[OsString], interval_ms: u64, workshop: &Workshop) -> Outcome<(Took, u64, Log, String)> {
     let interval = format!("{interval_ms}ms");
     let options = ["--commit", "manual", "--every", &interval];
     let (took, (commits, log, conditions)) = run(argv, Side::Protected(&options), workshop, |mut running| {
@@ -185,7 +183,7 @@ fn protected(argv: &[OsString], interval_ms: u64, workshop: &Workshop) -> Outcom
         let log = Log { bytes, largest: control.log_largest.load(Acquire) };
         Ok((commits, log, running.conditions()?.to_string()))
     })?;
-    Ok((AtInterval { interval_ms, took, commits, log }, conditions))
+    Ok((took, commits, log, conditions))
 }
 
 /// Commits and their bytes once there is one: it holds the program as it was executed. The largest is counted from then on.

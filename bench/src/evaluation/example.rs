@@ -26,18 +26,10 @@ pub fn application() -> Application {
 
 pub fn computation() -> Computation {
     let took = |elapsed_ms, processor_ms| Took { elapsed_ms, processor_ms };
-    let swept = Swept {
-        native: took(1000.0, 1000.0),
-        protected: vec![
-            AtInterval {
-                interval_ms: 50,
-                took: took(1100.0, 1080.0),
-                commits: 20,
-                log: Log { bytes: 81920, largest: 8192 },
-            },
-            AtInterval { interval_ms: 1000, took: took(1001.0, 1001.0), commits: 0, log: Log::default() },
-        ],
-    };
+    let at = |interval_ms, native, protected, commits, log| AtInterval { interval_ms, native, protected, commits, log };
+    let log = Log { bytes: 81920, largest: 8192 };
+    let first = at(50, took(1000.0, 1000.0), took(1100.0, 1080.0), 20, log);
+    let swept = Swept { pairs: vec![first, at(1000, took(2000.0, 2000.0), took(2002.0, 2002.0), 0, Log::default())] };
     Computation {
         name: "cjpeg".into(),
         what: "compresses".into(),
@@ -72,7 +64,6 @@ pub fn results() -> Results {
         machine,
         seed: 1,
         quick: false,
-        took: 30.0,
         applications: Section { surroundings: Some(surroundings.clone()), entries: vec![application()] },
         commits: Section { surroundings: Some(surroundings.clone()), entries: vec![sweep] },
         computations: Section { surroundings: Some(surroundings), entries: vec![computation()] },

@@ -26,7 +26,7 @@ pub fn commits(results: &Results) -> Result<String, Box<dyn Error>> {
             .margin(12)
             .x_label_area_size(45)
             .y_label_area_size(75)
-            .build_cartesian_2d((3000_f64..24e6).log_scale(), (0.3_f64..400_000.0).log_scale())?;
+            .build_cartesian_2d((3000_f64..24e6).log_scale().base(4.0), (0.3_f64..400_000.0).log_scale())?;
         chart
             .configure_mesh()
             .x_desc("bytes touched between two commits")
@@ -95,7 +95,7 @@ fn overhead(panel: &Area, computation: &Computation, summaries: &[IntervalSummar
         .margin(10)
         .x_label_area_size(42)
         .y_label_area_size(55)
-        .build_cartesian_2d((0.008_f64..3.0).log_scale(), low * 1.1 - 0.5..high * 1.1 + 0.5)?;
+        .build_cartesian_2d((0.008_f64..3.0).log_scale(), low * 1.1 - 0.5..high * 1.5 + 0.5)?;
     mesh(&mut chart, "overhead, %")?;
     type Kind = (&'static str, fn(&IntervalSummary) -> &Summary);
     let kinds: [Kind; 2] = [("elapsed time", |at| &at.elapsed), ("processor time", |at| &at.processor)];
@@ -119,16 +119,18 @@ fn overhead(panel: &Area, computation: &Computation, summaries: &[IntervalSummar
 fn log(panel: &Area, summaries: &[IntervalSummary]) -> Drawn {
     let kib = |summary: &Summary| summary.median / 1024.0;
     let high = summaries.iter().map(|at| kib(&at.log_largest)).fold(8.0, f64::max);
+    // A run that ended before its first commit has logged nothing, which a logarithmic scale cannot show.
+    let logged: Vec<_> = summaries.iter().filter(|at| kib(&at.log_average) >= 4.0).collect();
     let mut chart = ChartBuilder::on(panel)
         .margin(10)
         .x_label_area_size(42)
         .y_label_area_size(75)
-        .build_cartesian_2d((0.008_f64..3.0).log_scale(), (4.0..high * 2.0).log_scale())?;
+        .build_cartesian_2d((0.008_f64..3.0).log_scale(), (4.0..high * 8.0).log_scale())?;
     mesh(&mut chart, "log, KiB a commit")?;
     type Kind = (&'static str, fn(&IntervalSummary) -> &Summary);
     let kinds: [Kind; 2] = [("mean", |at| &at.log_average), ("largest", |at| &at.log_largest)];
     for ((label, of), colour) in kinds.into_iter().zip(OURS) {
-        let line: Vec<_> = summaries.iter().map(|at| (seconds(at), kib(of(at)).max(4.0))).collect();
+        let line: Vec<_> = logged.iter().map(|at| (seconds(at), kib(of(at)))).collect();
         chart
             .draw_series(LineSeries::new(line.iter().copied(), colour.stroke_width(2)))?
             .label(label)

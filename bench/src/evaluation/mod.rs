@@ -29,7 +29,6 @@ use progress::Progress;
 use results::{Pattern, Results, Section};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 use surroundings::Watch;
 
 /// Papers whose evaluation can be repeated.
@@ -59,8 +58,8 @@ pub struct Options {
     /// Print the figures of all runs as one JSON object
     #[arg(long)]
     json: bool,
-    /// Measure nothing: make page and pictures of what an earlier run left
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["quick", "seed", "rounds", "only"])]
+    /// Take what an earlier run left, and measure only what --only names
+    #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
 }
 
@@ -95,7 +94,8 @@ impl Paper {
             fs::create_dir_all(folder).tried_on(folder)?;
         }
         let results = match &options.from {
-            Some(file) => read(file)?,
+            Some(file) if options.only.is_empty() => read(file)?,
+            Some(file) => options.measure_beside(read(file)?, outlast)?,
             None => options.measure(outlast)?,
         };
         let data = serde_json::to_string_pretty(&results).tried("write JSON")?;
@@ -151,7 +151,6 @@ impl Options {
     }
 
     fn measure(&self, outlast: &Path) -> Outcome<Results> {
-        let began = Instant::now();
         let machine = Machine::prepare();
         let workshop = Workshop::open(outlast)?;
         let progress = Progress::new(self.tenths());
@@ -166,16 +165,32 @@ impl Options {
             computations::measure(kind, seed, rounds, quick, &workshop, &progress)
         });
         progress.end();
-        let took = began.elapsed().as_secs_f64();
         Ok(Results {
             outlast: env!("CARGO_PKG_VERSION").into(),
             machine,
             seed,
             quick,
-            took,
             applications,
             commits,
             computations,
+        })
+    }
+
+    /// Some parts anew; the others stay as an earlier run on the same machine left them.
+    fn measure_beside(&self, earlier: Results, outlast: &Path) -> Outcome<Results> {
+        let new = self.measure(outlast)?;
+        let same = |results: &Results| {
+            let Results { outlast, machine, seed, quick, .. } = results;
+            (outlast.clone(), machine.kernel.clone(), machine.processor.clone(), machine.processors, *seed, *quick)
+        };
+        if same(&earlier) != same(&new) {
+            return Err(Failure::NotHere("the earlier run had another machine, seed, length or outlast".into()));
+        }
+        Ok(Results {
+            applications: if self.wants(Part::Table2) { new.applications } else { earlier.applications },
+            commits: if self.wants(Part::Figure2) { new.commits } else { earlier.commits },
+            computations: if self.wants(Part::Figure3) { new.computations } else { earlier.computations },
+            ..new
         })
     }
 

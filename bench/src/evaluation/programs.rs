@@ -68,7 +68,7 @@ impl Program {
     /// Keys or commands of a session.
     pub fn length(self, quick: bool) -> usize {
         let [whole, short] = match self {
-            Self::Nvi => [800, 60],
+            Self::Nvi => [600, 60],
             Self::Magic => [60, 8],
             Self::Sc => [400, 60],
             Self::Hack => [165, 60],

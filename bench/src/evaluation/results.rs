@@ -12,8 +12,6 @@ pub struct Results {
     pub seed: u64,
     /// Too short to tell anything but that the measurements work.
     pub quick: bool,
-    /// Seconds.
-    pub took: f64,
     pub applications: Section<Application>,
     pub commits: Section<Sweep>,
     pub computations: Section<Computation>,
@@ -129,11 +127,10 @@ pub struct Computation {
     pub conditions: String,
 }
 
-/// One native run, and one at each interval.
+/// A pair of runs at each interval.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Swept {
-    pub native: Took,
-    pub protected: Vec<AtInterval>,
+    pub pairs: Vec<AtInterval>,
 }
 
 /// Milliseconds.
@@ -146,7 +143,8 @@ pub struct Took {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct AtInterval {
     pub interval_ms: u64,
-    pub took: Took,
+    pub native: Took,
+    pub protected: Took,
     /// Made after the first, which holds the program as it was executed.
     pub commits: u64,
     pub log: Log,
