@@ -1,0 +1,316 @@
+//! The client's end of a channel.
+
+use std::cell::RefCell;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::Arc;
+
+use crate::error::CallError;
+use crate::layout::{
+    ChannelMemory, Slot, BUFFERS, CLIENTS, CLIENT_SLEEPS, DATA, DONE, FAULT, FREE, IDLE, LENT, REQUEST, SLOTS, TORN,
+    WORDS, WORKER_SLEEPS,
+};
+use crate::memory::Shared;
+use crate::{futex, policy};
+
+/// A connection to a component; clones are the same one. What a client can reach is what it was granted channels to.
+#[derive(Clone)]
+pub struct Channel {
+    shared: Arc<Inner>,
+}
+
+struct Inner {
+    number: u64,
+    memory: Shared<ChannelMemory>,
+    doorbell: OwnedFd,
+    /// Turns of spinning before a thread sleeps.
+    spin: AtomicU32,
+}
+
+/// A call to be made.
+#[derive(Default)]
+pub struct Request<'a> {
+    pub operation: u32,
+    pub flags: u32,
+    /// The epoch in which the descriptors in it are valid.
+    pub epoch: u32,
+    pub wanted: u64,
+    pub words: &'a [u64],
+    pub bytes: &'a [u8],
+}
+
+/// What came back.
+#[derive(Debug)]
+pub struct Reply {
+    pub words: [u64; WORDS],
+    pub bytes: Vec<u8>,
+    /// The call's place in the order of effects, over all epochs.
+    pub sequence: u64,
+    /// Whether the call moved its descriptor to the operation's state.
+    pub tracked: bool,
+    pub epoch: u32,
+}
+
+#[derive(Debug)]
+pub enum Interrupted {
+    /// The server died: nothing of the call has happened. `torn`: while it was being executed.
+    Fault {
+        torn: bool,
+    },
+    Failed(CallError),
+}
+
+/// Counts the deaths that one call has seen, and ends its repetition.
+#[derive(Default)]
+pub struct Restorer {
+    torn: u32,
+}
+
+impl Restorer {
+    /// Returns if the call is to be made again.
+    pub fn again(&mut self, interrupted: Interrupted) -> Result<(), CallError> {
+        match interrupted {
+            Interrupted::Fault { torn } => {
+                self.torn += u32::from(torn);
+                if self.torn >= policy::TORN {
+                    return Err(CallError::Poisonous(self.torn));
+                }
+                Ok(())
+            }
+            Interrupted::Failed(error) => Err(error),
+        }
+    }
+}
+
+static NUMBERS: AtomicU64 = AtomicU64::new(1);
+
+impl Channel {
+    pub fn open(memory: OwnedFd, doorbell: OwnedFd) -> io::Result<Self> {
+        use std::os::fd::AsFd;
+        let memory = Shared::map(memory.as_fd())?;
+        let number = NUMBERS.fetch_add(1, Relaxed);
+        Ok(Self { shared: Arc::new(Inner { number, memory, doorbell, spin: AtomicU32::new(100) }) })
+    }
+
+    /// How long a thread looks for the reply before it sleeps; a turn is some 20 ns. Worth it between processors only.
+    pub fn spin(&self, turns: u32) {
+        self.shared.spin.store(turns, Relaxed);
+    }
+
+    /// The fault counter: how often the component was started.
+    #[inline]
+    pub fn epoch(&self) -> u32 {
+        self.shared.memory.epoch.load(Acquire)
+    }
+
+    pub(crate) fn memory(&self) -> &ChannelMemory {
+        &self.shared.memory
+    }
+
+    pub fn call(&self, request: &Request<'_>) -> Result<Reply, Interrupted> {
+        if request.words.len() > WORDS || request.bytes.len() > DATA {
+            return Err(Interrupted::Failed(CallError::TooLong(DATA)));
+        }
+        let at = self.slot().map_err(Interrupted::Failed)?;
+        let memory = self.memory();
+        let slot = &memory.slots[at];
+        slot.epoch.store(request.epoch, Relaxed);
+        slot.operation.store(request.operation, Relaxed);
+        slot.flags.store(request.flags, Relaxed);
+        slot.wanted.store(request.wanted, Relaxed);
+        slot.count.store(request.words.len() as u32, Relaxed);
+        for (to, from) in slot.words.iter().zip(request.words) {
+            to.store(*from, Relaxed);
+        }
+        slot.length.store(request.bytes.len() as u32, Relaxed);
+        if !request.bytes.is_empty() {
+            memory.data[at].write(request.bytes);
+        }
+        slot.state.swap(REQUEST, SeqCst);
+        if slot.sleepers.load(SeqCst) & WORKER_SLEEPS != 0 {
+            futex::wake(&slot.state);
+        }
+        if slot.worker.load(SeqCst) == 0 {
+            self.ring(slot);
+        }
+        let state = self.settled(slot);
+        let outcome = match state {
+            DONE => self.reply(at, request.epoch),
+            state => Err(Interrupted::Fault { torn: state == TORN }),
+        };
+        slot.state.store(IDLE, Release);
+        if outcome.is_err() && memory.given_up.load(Acquire) != 0 {
+            return Err(Interrupted::Failed(CallError::GivenUp));
+        }
+        outcome
+    }
+
+    /// Has the boot thread of the instance look for slots without a worker.
+    fn ring(&self, slot: &Slot) {
+        if slot.worker.swap(1, SeqCst) == 0 {
+            let one = 1u64.to_ne_bytes();
+            // SAFETY: writes eight bytes of a live array to an eventfd that is ours.
+            unsafe { libc::write(self.shared.doorbell.as_raw_fd(), one.as_ptr().cast(), one.len()) };
+        }
+    }
+
+    /// Waits until the call is over one way or the other.
+    fn settled(&self, slot: &Slot) -> u32 {
+        let over = |state: u32| matches!(state, DONE | FAULT | TORN);
+        for _ in 0..self.shared.spin.load(Relaxed) {
+            let state = slot.state.load(Acquire);
+            if over(state) {
+                return state;
+            }
+            std::hint::spin_loop();
+        }
+        slot.sleepers.fetch_or(CLIENT_SLEEPS, SeqCst);
+        let state = loop {
+            let state = slot.state.load(SeqCst);
+            if over(state) {
+                break state;
+            }
+            if state == REQUEST && slot.worker.load(SeqCst) == 0 {
+                // The template reset it between our request and our look at it.
+                self.ring(slot);
+            }
+            if self.memory().given_up.load(SeqCst) != 0 {
+                break FAULT;
+            }
+            futex::wait(&slot.state, state, None);
+        };
+        slot.sleepers.fetch_and(!CLIENT_SLEEPS, SeqCst);
+        state
+    }
+
+    fn reply(&self, at: usize, epoch: u32) -> Result<Reply, Interrupted> {
+        let slot = &self.memory().slots[at];
+        let status = slot.status.load(Relaxed);
+        let sequence = slot.sequence.load(Relaxed);
+        match status {
+            0 => {}
+            status if status > 0 => return Err(Interrupted::Failed(CallError::Service(status))),
+            refused => return Err(Interrupted::Failed(CallError::Refused(refused.wrapping_neg()))),
+        }
+        let mut words = [0; WORDS];
+        for (to, from) in words.iter_mut().zip(&slot.answers) {
+            *to = from.load(Relaxed);
+        }
+        let length = slot.answer_length.load(Relaxed) as usize;
+        // A length that no honest server sends is a server gone mad: its word is not taken, and its end is near.
+        let bytes = match length {
+            0 => Vec::new(),
+            length => self.memory().data[at].read(length).ok_or(Interrupted::Failed(CallError::TooLong(DATA)))?,
+        };
+        Ok(Reply { words, bytes, sequence, tracked: slot.tracked.load(Relaxed) != 0, epoch })
+    }
+
+    /// U0: has `recover` called, in a thread of its own, when the component needs a descriptor that this client created.
+    /// Ends when nothing else holds what `recover` points to weakly: it then returns None.
+    pub fn listen(&self, recover: impl Fn(u64) -> Option<bool> + Send + 'static) {
+        let channel = self.clone();
+        std::thread::spawn(move || {
+            let upcall = &channel.memory().upcall;
+            upcall.listening.store(1, SeqCst);
+            loop {
+                let state = upcall.state.load(SeqCst);
+                if state == REQUEST {
+                    let Some(recovered) = recover(upcall.descriptor.load(Relaxed)) else { break };
+                    let answer = if recovered { DONE } else { FAULT };
+                    // Not if the component has died meanwhile: then nobody waits.
+                    let _ = upcall.state.compare_exchange(REQUEST, answer, SeqCst, Relaxed);
+                    futex::wake(&upcall.state);
+                } else {
+                    futex::wait(&upcall.state, state, None);
+                }
+            }
+            upcall.listening.store(0, SeqCst);
+        });
+    }
+
+    /// A shared buffer with these bytes, for a call that takes one.
+    pub fn lend(&self, bytes: &[u8]) -> Result<u32, CallError> {
+        let memory = self.memory();
+        for (at, buffer) in memory.buffers.iter().enumerate() {
+            if buffer.owner.compare_exchange(FREE, CLIENTS, SeqCst, Relaxed).is_ok() {
+                if !memory.contents[at].write(bytes) {
+                    buffer.owner.store(FREE, Release);
+                    return Err(CallError::TooLong(crate::layout::BUFFER));
+                }
+                buffer.length.store(bytes.len() as u32, Release);
+                return Ok(at as u32);
+            }
+        }
+        Err(CallError::NoBuffer)
+    }
+
+    /// The bytes of a shared buffer that is this client's; none where it is not.
+    pub fn contents(&self, buffer: u32) -> Option<Vec<u8>> {
+        let at = usize::try_from(buffer).ok().filter(|at| *at < BUFFERS)?;
+        let header = &self.memory().buffers[at];
+        if header.owner.load(Acquire) != CLIENTS {
+            return None;
+        }
+        self.memory().contents[at].read(header.length.load(Relaxed) as usize)
+    }
+
+    /// Gives a shared buffer back.
+    pub fn free(&self, buffer: u32) {
+        if let Some(header) = usize::try_from(buffer).ok().and_then(|at| self.memory().buffers.get(at)) {
+            let _ = header.owner.compare_exchange(CLIENTS, FREE, SeqCst, Relaxed);
+            let _ = header.owner.compare_exchange(LENT, FREE, SeqCst, Relaxed);
+        }
+    }
+
+    /// This thread's slot, from its first call until its end.
+    fn slot(&self) -> Result<usize, CallError> {
+        MINE.with_borrow_mut(|mine| {
+            if let Some(held) = mine.held.iter().find(|held| held.channel.shared.number == self.shared.number) {
+                return Ok(held.slot);
+            }
+            let memory = self.memory();
+            // SAFETY: asks for a number.
+            let me = unsafe { libc::gettid() } as u32;
+            let free = (0..SLOTS).find(|&at| {
+                let slot = &memory.slots[at];
+                // One whose last owner died in a call is left alone until the call is over.
+                slot.owner.compare_exchange(0, me, SeqCst, Relaxed).is_ok() && {
+                    let over = matches!(slot.state.load(Acquire), IDLE | DONE | FAULT | TORN);
+                    if !over {
+                        slot.owner.store(0, Release);
+                    }
+                    over
+                }
+            });
+            let slot = free.ok_or(CallError::NoSlot)?;
+            memory.used.fetch_max(slot as u32 + 1, SeqCst);
+            mine.held.push(Held { channel: self.clone(), slot });
+            Ok(slot)
+        })
+    }
+}
+
+/// Slots of a thread; given back at its end.
+#[derive(Default)]
+struct Mine {
+    held: Vec<Held>,
+}
+
+struct Held {
+    channel: Channel,
+    slot: usize,
+}
+
+impl Drop for Mine {
+    fn drop(&mut self) {
+        for held in &self.held {
+            held.channel.memory().slots[held.slot].owner.store(0, Release);
+        }
+    }
+}
+
+thread_local! {
+    static MINE: RefCell<Mine> = RefCell::default();
+}

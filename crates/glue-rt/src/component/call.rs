@@ -1,0 +1,195 @@
+//! A call as the service sees it.
+
+use std::collections::HashMap;
+use std::time::Instant;
+
+use crate::layout::{RECREATE, WORDS};
+use crate::registry::{Noted, Registry};
+use crate::word::Word;
+
+/// Why a call is not done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// The service says no.
+    Errno(i32),
+    /// The thread waits until the descriptor is woken (or the time has come), then the call is dispatched again.
+    Wait { until: Option<Instant> },
+    /// The request is malformed, or about what is not the client's.
+    Refused(i32),
+    /// A global descriptor that this instance does not know (G0).
+    Unknown(u64),
+}
+
+impl From<i32> for Stop {
+    fn from(errno: i32) -> Self {
+        Self::Errno(errno)
+    }
+}
+
+/// A request, read once out of shared memory.
+pub struct Incoming {
+    pub client: u32,
+    pub operation: u32,
+    pub flags: u32,
+    pub wanted: u64,
+    pub words: [u64; WORDS],
+    pub bytes: Vec<u8>,
+}
+
+/// A descriptor as the stub knows it, in this instance.
+#[derive(Clone, Copy, Debug)]
+pub struct Known {
+    pub client: u32,
+    pub state: u32,
+}
+
+pub type Knowns = HashMap<u64, Known>;
+
+/// Makes the service's changes to descriptors known together with the reply.
+pub enum Change {
+    Created { id: u64, state: u32 },
+    Moved { id: u64, state: u32 },
+    Closed { id: u64 },
+}
+
+pub struct Call<'a> {
+    incoming: &'a Incoming,
+    knowns: &'a Knowns,
+    registry: &'a Registry,
+    global: bool,
+    pub(super) answers: [u64; WORDS],
+    pub(super) answer_bytes: Vec<u8>,
+    pub(super) changes: Vec<Change>,
+    pub(super) wakes: Vec<u64>,
+    /// What the thread waits for if it has to.
+    pub(super) waits_for: u64,
+}
+
+impl<'a> Call<'a> {
+    pub(super) fn new(incoming: &'a Incoming, knowns: &'a Knowns, registry: &'a Registry, global: bool) -> Self {
+        let (changes, wakes) = (Vec::new(), Vec::new());
+        let (answers, answer_bytes) = ([0; WORDS], Vec::new());
+        Self { incoming, knowns, registry, global, answers, answer_bytes, changes, wakes, waits_for: 0 }
+    }
+
+    pub fn operation(&self) -> u32 {
+        self.incoming.operation
+    }
+
+    /// Which client calls: told by the channel, not by what it says of itself.
+    pub fn client(&self) -> u32 {
+        self.incoming.client
+    }
+
+    /// An argument; refused if its type has no such value.
+    pub fn word<W: Word>(&self, at: usize) -> Result<W, Stop> {
+        let word = self.incoming.words.get(at).copied().and_then(W::from_word);
+        word.ok_or(Stop::Refused(libc::EINVAL))
+    }
+
+    pub fn bytes(&self) -> &'a [u8] {
+        &self.incoming.bytes
+    }
+
+    /// A client's stub creates a descriptor again that it had.
+    pub fn recreates(&self) -> bool {
+        self.incoming.flags & RECREATE != 0
+    }
+
+    /// An id for a new global descriptor; the one that it had where it is created again by the client that created it.
+    pub fn global_id(&self) -> Result<u64, Stop> {
+        if !self.recreates() {
+            return Ok(self.registry.fresh());
+        }
+        match self.registry.find(self.incoming.wanted) {
+            Some(noted) if noted.client == self.incoming.client => Ok(self.incoming.wanted),
+            _ => Err(Stop::Refused(libc::EPERM)),
+        }
+    }
+
+    /// The descriptor is this client's to use: its own, or a global one.
+    pub fn capability(&mut self, id: u64) -> Result<(), Stop> {
+        self.waits_for = id;
+        match self.knowns.get(&id) {
+            Some(known) if self.global || known.client == self.incoming.client => Ok(()),
+            Some(_) => Err(Stop::Refused(libc::EPERM)),
+            None if self.global && self.registry.find(id).is_some() => Err(Stop::Unknown(id)),
+            None => Err(Stop::Refused(libc::EBADF)),
+        }
+    }
+
+    /// As `capability`, but a global descriptor that this instance does not know is refused: for stubs without G0.
+    pub fn known(&mut self, id: u64) -> Result<(), Stop> {
+        self.capability(id).map_err(|stop| match stop {
+            Stop::Unknown(_) => Stop::Refused(libc::EBADF),
+            stop => stop,
+        })
+    }
+
+    pub fn state(&self, id: u64) -> Option<u32> {
+        self.knowns.get(&id).map(|known| known.state)
+    }
+
+    /// The state that is on record for a descriptor that is being created again.
+    pub fn recorded(&self, id: u64) -> Option<u32> {
+        self.registry.find(id).map(|noted| noted.state)
+    }
+
+    pub fn answer(&mut self, at: usize, word: impl Word) {
+        self.answers[at] = word.into_word();
+    }
+
+    pub fn answer_bytes(&mut self, bytes: Vec<u8>) {
+        self.answer_bytes = bytes;
+    }
+
+    pub fn created(&mut self, id: u64, state: u32) {
+        self.changes.push(Change::Created { id, state });
+    }
+
+    /// The call brings the descriptor to the operation's state.
+    pub fn moved(&mut self, id: u64) {
+        self.changes.push(Change::Moved { id, state: self.incoming.operation });
+    }
+
+    pub fn closed(&mut self, id: u64) {
+        self.changes.push(Change::Closed { id });
+    }
+
+    /// Threads that wait for the descriptor try again.
+    pub fn wake(&mut self, id: u64) {
+        self.wakes.push(id);
+    }
+}
+
+impl Change {
+    /// Into the record that outlives this instance. False: it is full.
+    pub(super) fn record(&self, registry: &Registry, client: u32, recreated: bool, sequence: u64, place: u64) -> bool {
+        match *self {
+            // Created again: the state on record is the one to be walked to.
+            Self::Created { .. } if recreated => true,
+            Self::Created { id, state } => registry.note(id, Some(Noted { client, state }), sequence, place),
+            Self::Moved { id, state } => {
+                let Some(noted) = registry.find(id) else { return true };
+                registry.note(id, Some(Noted { state, ..noted }), sequence, place)
+            }
+            Self::Closed { id } => registry.find(id).is_none() || registry.note(id, None, sequence, place),
+        }
+    }
+
+    pub(super) fn apply(&self, knowns: &mut Knowns, client: u32) {
+        match *self {
+            Self::Created { id, state } => {
+                knowns.insert(id, Known { client, state });
+            }
+            Self::Moved { id, state } => {
+                if let Some(known) = knowns.get_mut(&id) {
+                    known.state = state;
+                }
+            }
+            Self::Closed { id } => {
+                knowns.remove(&id);
+            }
+        }
+    }
+}

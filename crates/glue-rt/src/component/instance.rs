@@ -1,0 +1,171 @@
+//! The process that serves: a boot thread, which never runs service code, and a worker for each thread that calls.
+
+use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::futex;
+use crate::layout::{
+    ChannelMemory, Control, Slot, CHANNELS, CLIENT_SLEEPS, DATA, DONE, FAULT, IDLE, REQUEST, RUNNING, SLOTS, UPCALL,
+    WORDS, WORKER_SLEEPS,
+};
+use crate::memory::Shared;
+use crate::registry::Registry;
+
+use super::call::Incoming;
+use super::monitor::{Monitor, Outcome};
+use super::Component;
+
+/// What the template hands to its instances: mapped once, inherited by every fork.
+pub struct Memory {
+    pub control: Arc<Shared<Control>>,
+    pub registry: Arc<Shared<Registry>>,
+    pub channels: Arc<Vec<Shared<ChannelMemory>>>,
+    pub doorbell: i32,
+}
+
+/// How long a client may take to recover a descriptor that others need.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A stack for service code; untouched pages cost nothing.
+const STACK: usize = 256 * 1024;
+
+struct Shop<C> {
+    monitor: Monitor<C>,
+    channels: Arc<Vec<Shared<ChannelMemory>>>,
+    /// One upcall at a time to each client.
+    upcalls: [Mutex<()>; CHANNELS],
+}
+
+/// Never returns: the process serves until it is killed.
+pub fn serve<C: Component>(component: C, memory: &Memory, started: impl FnOnce()) -> ! {
+    let epoch = memory.control.epoch.load(Acquire);
+    let monitor = Monitor::new(component, memory.registry.clone(), memory.control.clone(), epoch);
+    let shop =
+        Arc::new(Shop { monitor, channels: memory.channels.clone(), upcalls: std::array::from_fn(|_| Mutex::new(())) });
+    let mut staffed = vec![false; CHANNELS * SLOTS];
+    started();
+    loop {
+        for (at, channel) in shop.channels.iter().enumerate() {
+            for slot in 0..(channel.used.load(Acquire) as usize).min(SLOTS) {
+                let place = at * SLOTS + slot;
+                if !staffed[place] && channel.slots[slot].worker.load(SeqCst) == 1 {
+                    staffed[place] = hire(&shop, at, slot);
+                }
+            }
+        }
+        let mut rings = [0u8; 8];
+        // SAFETY: reads eight bytes into a live array from an eventfd that the template holds.
+        unsafe { libc::read(memory.doorbell, rings.as_mut_ptr().cast(), rings.len()) };
+    }
+}
+
+/// False: no thread could be had now; the next ring of the bell tries again.
+fn hire<C: Component>(shop: &Arc<Shop<C>>, channel: usize, slot: usize) -> bool {
+    let shop = shop.clone();
+    let worker = std::thread::Builder::new().stack_size(STACK).spawn(move || loop {
+        let memory = &shop.channels[channel];
+        await_request(&memory.slots[slot]);
+        shop.work(channel, slot);
+    });
+    worker.is_ok()
+}
+
+fn await_request(slot: &Slot) {
+    for _ in 0..100 {
+        if slot.state.load(Acquire) == REQUEST {
+            return;
+        }
+        std::hint::spin_loop();
+    }
+    slot.sleepers.fetch_or(WORKER_SLEEPS, SeqCst);
+    loop {
+        let state = slot.state.load(SeqCst);
+        if state == REQUEST {
+            break;
+        }
+        futex::wait(&slot.state, state, None);
+    }
+    slot.sleepers.fetch_and(!WORKER_SLEEPS, SeqCst);
+}
+
+impl<C: Component> Shop<C> {
+    fn work(&self, channel: usize, at: usize) {
+        let memory = &self.channels[channel];
+        let slot = &memory.slots[at];
+        slot.sequence.store(0, SeqCst);
+        slot.state.store(RUNNING, SeqCst);
+        if slot.epoch.load(Relaxed) != self.monitor.epoch {
+            // Its descriptors are those of a dead instance: the stub recovers them and calls again.
+            slot.state.swap(FAULT, SeqCst);
+            return wake(slot);
+        }
+        let Some(incoming) = self.read(channel, at) else {
+            self.monitor.publish(slot, -libc::EINVAL);
+            return wake(slot);
+        };
+        let place = (channel * SLOTS + at) as u64;
+        loop {
+            match self.monitor.serve(&incoming, slot, &memory.data[at], place) {
+                Outcome::Published => return,
+                Outcome::Recover { descriptor, client } => {
+                    slot.state.store(UPCALL, SeqCst);
+                    let recovered = self.upcall(client as usize, descriptor);
+                    slot.state.store(RUNNING, SeqCst);
+                    if !recovered {
+                        self.monitor.publish(slot, -libc::EOWNERDEAD);
+                        return wake(slot);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The request, each word read once; None if it is malformed.
+    fn read(&self, channel: usize, at: usize) -> Option<Incoming> {
+        let memory = &self.channels[channel];
+        let slot = &memory.slots[at];
+        let operation = slot.operation.load(Relaxed);
+        let expected = C::OPERATIONS.get(operation as usize)?;
+        let (count, length) = (slot.count.load(Relaxed), slot.length.load(Relaxed) as usize);
+        if count != expected.words || count as usize > WORDS || length > DATA || (length > 0 && !expected.bytes) {
+            return None;
+        }
+        let mut words = [0; WORDS];
+        for (to, from) in words.iter_mut().zip(&slot.words).take(count as usize) {
+            *to = from.load(Relaxed);
+        }
+        let bytes = if length == 0 { Vec::new() } else { memory.data[at].read(length)? };
+        let (flags, wanted) = (slot.flags.load(Relaxed), slot.wanted.load(Relaxed));
+        Some(Incoming { client: channel as u32, operation, flags, wanted, words, bytes })
+    }
+
+    /// U0, this side: asks a client to recover a descriptor, and whether it did.
+    fn upcall(&self, client: usize, descriptor: u64) -> bool {
+        let (Some(memory), Some(turn)) = (self.channels.get(client), self.upcalls.get(client)) else { return false };
+        let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let upcall = &memory.upcall;
+        if upcall.listening.load(SeqCst) == 0 {
+            return false;
+        }
+        upcall.descriptor.store(descriptor, Relaxed);
+        upcall.state.swap(REQUEST, SeqCst);
+        futex::wake(&upcall.state);
+        let patience = Instant::now() + PATIENCE;
+        let answer = loop {
+            match upcall.state.load(SeqCst) {
+                answer @ (DONE | FAULT) => break answer,
+                state if Instant::now() < patience => futex::wait(&upcall.state, state, Some(PATIENCE / 10)),
+                _ => break FAULT,
+            }
+        };
+        upcall.state.store(IDLE, SeqCst);
+        answer == DONE
+    }
+}
+
+fn wake(slot: &Slot) {
+    if slot.sleepers.load(SeqCst) & CLIENT_SLEEPS != 0 {
+        futex::wake(&slot.state);
+    }
+}

@@ -1,0 +1,30 @@
+//! The component's side: what a service is, and the processes around it.
+
+mod call;
+mod instance;
+mod monitor;
+mod template;
+
+pub use call::{Call, Stop};
+pub use template::run;
+
+/// An operation of an interface, as far as a malformed request is known by it.
+#[derive(Clone, Copy, Debug)]
+pub struct Operation {
+    pub name: &'static str,
+    /// Words that come with the call.
+    pub words: u32,
+    /// Bytes may come with it, too.
+    pub bytes: bool,
+}
+
+/// A service behind its generated stub. It runs in the monitor, one call at a time.
+pub trait Component: Send + 'static {
+    const OPERATIONS: &'static [Operation];
+
+    /// Descriptors keep their ids through micro-reboots, and every client may use them.
+    const GLOBAL: bool;
+
+    /// Serves a call, or says why not; then the service is as if the call had not been made.
+    fn dispatch(&mut self, call: &mut Call<'_>) -> Result<(), Stop>;
+}

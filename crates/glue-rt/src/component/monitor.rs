@@ -1,0 +1,144 @@
+//! The lock under which the service runs, and where threads wait for each other.
+
+use std::collections::HashMap;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use crate::layout::{Control, Slot, BLOCKED, CLIENT_SLEEPS, DONE, RUNNING, TRY};
+use crate::memory::Shared;
+use crate::registry::Registry;
+use crate::{futex, layout};
+
+use super::call::{Call, Incoming, Knowns, Stop};
+use super::Component;
+
+pub struct Monitor<C> {
+    inside: Mutex<Inside<C>>,
+    pub registry: Arc<Shared<Registry>>,
+    pub control: Arc<Shared<Control>>,
+    pub epoch: u32,
+}
+
+struct Inside<C> {
+    component: C,
+    knowns: Knowns,
+    /// Calls done, in the order of their effects.
+    count: u32,
+    waiters: HashMap<u64, Vec<Arc<Condvar>>>,
+}
+
+/// What is left to do outside the monitor.
+pub enum Outcome {
+    Published,
+    /// G0: have this descriptor recovered by that client, then dispatch again.
+    Recover {
+        descriptor: u64,
+        client: u32,
+    },
+}
+
+impl<C: Component> Monitor<C> {
+    pub fn new(component: C, registry: Arc<Shared<Registry>>, control: Arc<Shared<Control>>, epoch: u32) -> Self {
+        let inside = Inside { component, knowns: Knowns::new(), count: 0, waiters: HashMap::new() };
+        Self { inside: Mutex::new(inside), registry, control, epoch }
+    }
+
+    fn enter(&self) -> MutexGuard<'_, Inside<C>> {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Serves a call up to its reply, which is published before the monitor is left. `place` is where it was made.
+    pub fn serve(&self, incoming: &Incoming, slot: &Slot, bytes: &layout::DataArea, place: u64) -> Outcome {
+        let mut condition: Option<Arc<Condvar>> = None;
+        let mut guard = self.enter();
+        loop {
+            let inside = &mut *guard;
+            let mut call = Call::new(incoming, &inside.knowns, &self.registry, C::GLOBAL);
+            match inside.component.dispatch(&mut call) {
+                Ok(()) => {
+                    let Call { answers, answer_bytes, changes, wakes, .. } = call;
+                    inside.count += 1;
+                    let sequence = u64::from(self.epoch) << 32 | u64::from(inside.count);
+                    let recreated = incoming.flags & layout::RECREATE != 0;
+                    slot.sequence.store(sequence, SeqCst);
+                    let mut status = 0;
+                    for change in &changes {
+                        if C::GLOBAL && !change.record(&self.registry, incoming.client, recreated, sequence, place) {
+                            status = -libc::ENOSPC;
+                        }
+                        change.apply(&mut inside.knowns, incoming.client);
+                    }
+                    for (to, word) in slot.answers.iter().zip(answers) {
+                        to.store(word, Relaxed);
+                    }
+                    let fits = answer_bytes.is_empty() || bytes.write(&answer_bytes);
+                    if !fits {
+                        status = -libc::EMSGSIZE;
+                    }
+                    slot.answer_length.store(if fits { answer_bytes.len() as u32 } else { 0 }, Relaxed);
+                    slot.tracked.store(u32::from(!changes.is_empty()), Relaxed);
+                    for id in wakes {
+                        for waiter in inside.waiters.remove(&id).unwrap_or_default() {
+                            waiter.notify_all();
+                        }
+                    }
+                    self.publish(slot, status);
+                    break;
+                }
+                Err(Stop::Wait { .. }) if incoming.flags & TRY != 0 => {
+                    self.publish(slot, libc::EAGAIN);
+                    break;
+                }
+                Err(Stop::Wait { until }) => {
+                    let id = call.waits_for;
+                    let condition = condition.get_or_insert_with(Arc::default).clone();
+                    inside.waiters.entry(id).or_default().push(condition.clone());
+                    slot.state.store(BLOCKED, SeqCst);
+                    guard = wait(guard, &condition, until);
+                    slot.state.store(RUNNING, SeqCst);
+                    if let Some(waiters) = guard.waiters.get_mut(&id) {
+                        waiters.retain(|waiter| !Arc::ptr_eq(waiter, &condition));
+                    }
+                }
+                Err(Stop::Errno(errno)) => {
+                    self.publish(slot, errno.abs().max(1));
+                    break;
+                }
+                Err(Stop::Refused(errno)) => {
+                    self.publish(slot, -errno.abs().max(1));
+                    break;
+                }
+                Err(Stop::Unknown(descriptor)) => match self.registry.find(descriptor) {
+                    Some(noted) => return Outcome::Recover { descriptor, client: noted.client },
+                    None => {
+                        self.publish(slot, -libc::EBADF);
+                        break;
+                    }
+                },
+            }
+        }
+        drop(guard);
+        if slot.sleepers.load(SeqCst) & CLIENT_SLEEPS != 0 {
+            futex::wake(&slot.state);
+        }
+        Outcome::Published
+    }
+
+    /// From here on the call has happened: its caller has the reply whatever becomes of this process.
+    pub fn publish(&self, slot: &Slot, status: i32) {
+        slot.status.store(status, Relaxed);
+        self.control.completed.fetch_add(1, Relaxed);
+        slot.state.swap(DONE, SeqCst);
+    }
+}
+
+fn wait<'a, T>(guard: MutexGuard<'a, T>, condition: &Condvar, until: Option<Instant>) -> MutexGuard<'a, T> {
+    match until {
+        None => condition.wait(guard).unwrap_or_else(PoisonError::into_inner),
+        Some(until) => {
+            let left = until.saturating_duration_since(Instant::now());
+            condition.wait_timeout(guard, left).unwrap_or_else(PoisonError::into_inner).0
+        }
+    }
+}

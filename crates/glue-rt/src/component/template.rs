@@ -1,0 +1,201 @@
+//! The pristine image: booted once, then only forked. It watches its instance and is all that a micro-reboot needs.
+//!
+//! It must never wait for a component, take a lock that one may hold, or read what one wrote but for the states of slots:
+//! a component that failed may have left anything there.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::layout::{
+    ChannelMemory, Control, BLOCKED, CHANNELS, CLIENTS, DONE, EAGER, FAULT, IDLE, LENT, REQUEST, RUNNING, SLOTS, TORN,
+    UPCALL,
+};
+use crate::memory::Shared;
+use crate::policy::{Death, Deaths, Verdict, HANG};
+use crate::registry::Registry;
+use crate::{futex, system};
+
+use super::instance::{serve, Memory};
+use super::Component;
+
+/// A component's main function: boots the service, then serves for ever. Returns only if it was not started by a manager.
+pub fn run<C: Component + Clone>(boot: impl FnOnce() -> C) -> io::Error {
+    let memory = match inherited() {
+        Ok(memory) => memory,
+        Err(error) => return error,
+    };
+    // A service that panics has failed: the process ends here and now, whatever the panic strategy is.
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        report(info);
+        std::process::abort();
+    }));
+    let pristine = boot();
+    let mut deaths = Deaths::default();
+    let mut noticed = Instant::now();
+    // SAFETY: asks for a number.
+    let template = unsafe { libc::getpid() };
+    begin_epoch(&memory);
+    loop {
+        let born = Instant::now();
+        memory.control.completed.store(0, SeqCst);
+        let started = || {
+            // Known before the first call is taken, also to those who are quicker than the template.
+            memory.control.instance.store(std::process::id(), Release);
+            let took = noticed.elapsed().as_nanos() as u64;
+            memory.control.reboot_nanoseconds.store(took, Release);
+        };
+        // SAFETY: this process has one thread, so that the child may do anything.
+        match unsafe { libc::fork() } {
+            -1 => std::thread::sleep(std::time::Duration::from_millis(10)),
+            0 => {
+                // SAFETY: plain call; the parent is the template, whose only thread lives as long as it does.
+                unsafe {
+                    libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                    if libc::getppid() != template {
+                        libc::_exit(0);
+                    }
+                }
+                serve(pristine.clone(), &memory, started)
+            }
+            child => {
+                watch(child, &memory);
+                noticed = Instant::now();
+                memory.control.deaths.fetch_add(1, SeqCst);
+            }
+        }
+        let wanted = begin_epoch(&memory);
+        let death = Death { completed: memory.control.completed.load(SeqCst), wanted, lived: born.elapsed() };
+        if deaths.judge(&death) == Verdict::GiveUp {
+            give_up(&memory);
+        }
+    }
+}
+
+/// Returns when the instance is dead. One that hangs is killed.
+fn watch(child: libc::pid_t, memory: &Memory) {
+    // SAFETY: plain calls on a child that has not been waited for, so that its number is its own.
+    let pidfd = unsafe { libc::syscall(libc::SYS_pidfd_open, child, 0) } as RawFd;
+    let mut since: Vec<Option<(u64, Instant)>> = vec![None; CHANNELS * SLOTS];
+    loop {
+        let mut poll = libc::pollfd { fd: pidfd, events: libc::POLLIN, revents: 0 };
+        // SAFETY: one live entry.
+        let ready = unsafe { libc::poll(&mut poll, 1, (HANG.as_millis() / 4) as libc::c_int) };
+        if ready != 0 || pidfd < 0 {
+            let mut status = 0;
+            // SAFETY: as above.
+            let waited = unsafe { libc::waitpid(child, &mut status, 0) };
+            if waited == child || io::Error::last_os_error().raw_os_error() == Some(libc::ECHILD) {
+                break;
+            }
+        } else if hangs(memory, &mut since) {
+            memory.control.hangs.fetch_add(1, SeqCst);
+            // SAFETY: as above.
+            unsafe { libc::kill(child, libc::SIGKILL) };
+        }
+    }
+    if pidfd >= 0 {
+        // SAFETY: opened here.
+        drop(unsafe { OwnedFd::from_raw_fd(pidfd) });
+    }
+}
+
+/// Whether some call was made too long ago: neither ended nor blocked nor waiting for a client.
+fn hangs(memory: &Memory, since: &mut [Option<(u64, Instant)>]) -> bool {
+    // A call that is over leaves the count of completed ones changed, by which even a slot that is RUNNING again is new.
+    let completed = memory.control.completed.load(SeqCst);
+    let mut hung = false;
+    for (at, channel) in memory.channels.iter().enumerate() {
+        for slot in 0..(channel.used.load(Acquire) as usize).min(SLOTS) {
+            let since = &mut since[at * SLOTS + slot];
+            match (channel.slots[slot].state.load(SeqCst), &since) {
+                (REQUEST | RUNNING, Some((then, start))) if *then == completed => hung |= start.elapsed() > HANG,
+                (REQUEST | RUNNING, _) => *since = Some((completed, Instant::now())),
+                _ => *since = None,
+            }
+        }
+    }
+    hung
+}
+
+/// The last instance is dead. What it left undone is undone, and threads that wait for it learn that it is gone. True if it
+/// was wanted: a call had been made that it had neither ended nor blocked.
+fn begin_epoch(memory: &Memory) -> bool {
+    let mut wanted = false;
+    // The registry first: it needs the slots as the dead left them.
+    if let Some((sequence, place)) = memory.registry.last() {
+        let slot = memory.channels.get(place as usize / SLOTS).map(|channel| &channel.slots[place as usize % SLOTS]);
+        let unpublished = slot.is_some_and(|slot| {
+            !matches!(slot.state.load(SeqCst), DONE | IDLE | REQUEST) && slot.sequence.load(SeqCst) == sequence
+        });
+        if unpublished {
+            memory.registry.undo();
+        }
+    }
+    let epoch = memory.control.epoch.fetch_add(1, SeqCst) + 1;
+    for channel in memory.channels.iter() {
+        channel.epoch.store(epoch, SeqCst);
+        for buffer in &channel.buffers {
+            let _ = buffer.owner.compare_exchange(LENT, CLIENTS, SeqCst, Relaxed);
+        }
+        for slot in &channel.slots[..(channel.used.load(SeqCst) as usize).min(SLOTS)] {
+            slot.worker.store(0, SeqCst);
+            let state = slot.state.load(SeqCst);
+            wanted |= matches!(state, REQUEST | RUNNING);
+            let next = match state {
+                // T0: a thread that is blocked is woken if its stub asks for it.
+                BLOCKED if slot.flags.load(Relaxed) & EAGER == 0 => BLOCKED,
+                REQUEST | BLOCKED | UPCALL => FAULT,
+                RUNNING => TORN,
+                other => other,
+            };
+            let _ = slot.state.compare_exchange(state, next, SeqCst, SeqCst);
+            if next != IDLE {
+                // Also one that is done: the dead may not have come to wake its client.
+                futex::wake(&slot.state);
+            }
+        }
+        // A worker that waited for this client is no more.
+        if channel.upcall.state.load(SeqCst) != IDLE {
+            channel.upcall.state.store(IDLE, SeqCst);
+            futex::wake(&channel.upcall.state);
+        }
+    }
+    wanted
+}
+
+fn give_up(memory: &Memory) -> ! {
+    for channel in memory.channels.iter() {
+        channel.given_up.store(1, SeqCst);
+    }
+    begin_epoch(memory);
+    memory.control.given_up.store(1, SeqCst);
+    let deaths = memory.control.deaths.load(Relaxed);
+    eprintln!("component: given up after {deaths} deaths; the last ones served no call");
+    std::process::exit(system::GIVEN_UP);
+}
+
+/// What the manager left in descriptors.
+fn inherited() -> io::Result<Memory> {
+    let missing = || io::Error::new(io::ErrorKind::NotFound, "not started as a component: use outlast_glue_rt::System");
+    let list = std::env::var(system::DESCRIPTORS).map_err(|_| missing())?;
+    std::env::remove_var(system::DESCRIPTORS);
+    let numbers: Option<Vec<RawFd>> = list.split(',').map(|number| number.parse().ok()).collect();
+    let numbers = numbers.filter(|numbers| numbers.len() == CHANNELS + 3).ok_or_else(missing)?;
+    // SAFETY: the manager opened them for this process; a wrong number is an error of the calls made with it.
+    let fd = |at: usize| unsafe { BorrowedFd::borrow_raw(numbers[at]) };
+    for number in &numbers {
+        // SAFETY: plain call on a number.
+        unsafe { libc::fcntl(*number, libc::F_SETFD, libc::FD_CLOEXEC) };
+    }
+    let channels: io::Result<Vec<Shared<ChannelMemory>>> = (0..CHANNELS).map(|at| Shared::map(fd(3 + at))).collect();
+    Ok(Memory {
+        control: Arc::new(Shared::<Control>::map(fd(0))?),
+        registry: Arc::new(Shared::<Registry>::map(fd(1))?),
+        doorbell: fd(2).as_raw_fd(),
+        channels: Arc::new(channels?),
+    })
+}

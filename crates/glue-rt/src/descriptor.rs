@@ -1,0 +1,201 @@
+//! What a client remembers of its descriptors, so that they can be recovered. Generic: what is remembered, and how it is
+//! used, is generated.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use crate::channel::Reply;
+use crate::error::CallError;
+
+/// All descriptors of a client at one component. `D`: the data that is remembered.
+pub struct Descriptors<D> {
+    map: RwLock<HashMap<u64, Arc<Descriptor<D>>, BuildHasherDefault<Spread>>>,
+    next: AtomicU64,
+    /// Some that are closed are still tracked.
+    keeps: AtomicBool,
+}
+
+pub struct Descriptor<D> {
+    /// As the client knows it; never changes.
+    pub id: u64,
+    /// The component's epoch in which `server` is valid.
+    epoch: AtomicU32,
+    /// As the component knows it now.
+    server: AtomicU64,
+    inner: Mutex<Inner<D>>,
+    /// Held across calls whose results add up, so that each is counted before the next begins.
+    serial: Mutex<()>,
+}
+
+pub struct Inner<D> {
+    /// The operation that created it.
+    pub creator: u32,
+    /// The operation that brought it to its state.
+    pub state: u32,
+    /// The place of that operation in the order of effects, and the one up to which the last recovery went.
+    sequence: u64,
+    recovered_to: u64,
+    pub data: D,
+    /// 0: none that is tracked.
+    pub parent: u64,
+    children: Vec<u64>,
+    closed: bool,
+}
+
+impl<D> Default for Descriptors<D> {
+    fn default() -> Self {
+        Self { map: RwLock::default(), next: AtomicU64::new(1), keeps: AtomicBool::new(false) }
+    }
+}
+
+impl<D> Descriptors<D> {
+    /// Tracks a new descriptor, under an id of its own where the component's may change with a recovery (`id` is None).
+    pub fn insert(&self, id: Option<u64>, server: u64, creator: u32, parent: u64, data: D, reply: &Reply) -> u64 {
+        let id = id.unwrap_or_else(|| self.next.fetch_add(1, Relaxed));
+        let inner = Inner {
+            creator,
+            state: creator,
+            sequence: reply.sequence,
+            recovered_to: 0,
+            data,
+            parent,
+            children: Vec::new(),
+            closed: false,
+        };
+        let descriptor = Descriptor {
+            id,
+            epoch: AtomicU32::new(reply.epoch),
+            server: AtomicU64::new(server),
+            inner: Mutex::new(inner),
+            serial: Mutex::new(()),
+        };
+        if let Ok(parent) = self.get(parent) {
+            parent.lock().children.push(id);
+        }
+        self.write().insert(id, Arc::new(descriptor));
+        id
+    }
+
+    pub fn get(&self, id: u64) -> Result<Arc<Descriptor<D>>, CallError> {
+        let map = self.map.read().unwrap_or_else(PoisonError::into_inner);
+        map.get(&id).cloned().ok_or(CallError::Unknown(id))
+    }
+
+    /// One that is open; a closed one may stay tracked for its children's sake.
+    pub fn open(&self, id: u64) -> Result<Arc<Descriptor<D>>, CallError> {
+        let descriptor = self.get(id)?;
+        if self.keeps.load(Relaxed) && descriptor.lock().closed {
+            return Err(CallError::Unknown(id));
+        }
+        Ok(descriptor)
+    }
+
+    /// Those directly below; D0 begins here.
+    pub fn children(&self, descriptor: &Descriptor<D>) -> Vec<Arc<Descriptor<D>>> {
+        let children = descriptor.lock().children.clone();
+        children.into_iter().filter_map(|child| self.get(child).ok()).collect()
+    }
+
+    /// Forgets a closed descriptor; with `subtree` those below as well; with `keep` not before its children are gone.
+    pub fn close(&self, id: u64, subtree: bool, keep: bool) {
+        let Ok(descriptor) = self.get(id) else { return };
+        let mut inner = descriptor.lock();
+        inner.closed = true;
+        let (parent, children) = (inner.parent, inner.children.clone());
+        drop(inner);
+        if subtree {
+            for child in children {
+                self.close(child, true, false);
+            }
+        } else if keep && !children.is_empty() {
+            self.keeps.store(true, Relaxed);
+            return;
+        }
+        self.write().remove(&id);
+        if let Ok(above) = self.get(parent) {
+            let mut inner = above.lock();
+            inner.children.retain(|child| *child != id);
+            let last = inner.closed && inner.children.is_empty();
+            drop(inner);
+            if last {
+                self.close(parent, false, keep);
+            }
+        }
+    }
+
+    pub fn count(&self) -> usize {
+        self.map.read().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    fn write(&self) -> std::sync::RwLockWriteGuard<'_, HashMap<u64, Arc<Descriptor<D>>, BuildHasherDefault<Spread>>> {
+        self.map.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<D> Descriptor<D> {
+    /// The component's id for it if it is valid in this epoch: T1's fast path.
+    #[inline]
+    pub fn valid(&self, epoch: u32) -> Option<u64> {
+        (self.epoch.load(Acquire) == epoch).then(|| self.server.load(Acquire))
+    }
+
+    /// The component's id for it, valid or not.
+    pub fn server(&self) -> u64 {
+        self.server.load(Acquire)
+    }
+
+    pub fn lock(&self) -> MutexGuard<'_, Inner<D>> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn serial(&self) -> MutexGuard<'_, ()> {
+        self.serial.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The component knows it again.
+    pub fn recovered(&self, inner: &mut Inner<D>, epoch: u32, server: u64) {
+        inner.recovered_to = inner.sequence;
+        self.server.store(server, Release);
+        self.epoch.store(epoch, Release);
+    }
+
+    /// Takes note of what a call did. False: somebody has recovered the descriptor without it, so it never happened.
+    ///
+    /// Replies may be noted in another order than the calls took effect: the state is that of the latest. One from before a
+    /// recovery counts if the recovery went beyond it.
+    pub fn track(&self, reply: &Reply, operation: u32, note: impl FnOnce(&mut D)) -> bool {
+        let mut inner = self.lock();
+        if self.epoch.load(Relaxed) != reply.epoch {
+            return reply.sequence <= inner.recovered_to;
+        }
+        if reply.tracked && reply.sequence > inner.sequence {
+            inner.sequence = reply.sequence;
+            inner.state = operation;
+            note(&mut inner.data);
+        }
+        true
+    }
+}
+
+/// Ids are small numbers: a multiplication spreads them.
+#[derive(Default)]
+pub struct Spread(u64);
+
+impl Hasher for Spread {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+}

@@ -1,0 +1,40 @@
+//! The runtime of components. A component is a process of its own that serves calls, and that is micro-rebooted when it
+//! crashes or hangs; what its clients had there is brought back by their stubs, which `glue` writes.
+//!
+//! ```text
+//!   system (manager)      starts templates, hands out channels, restarts a template that died
+//!      │ parent of
+//!   template              the pristine image: booted once, single-threaded; forks an instance, waits for its death,
+//!      │ parent of        tells the clients (a new epoch), forks the next
+//!   instance              boot thread + one worker for each thread of a client that calls
+//!      ║ channel          memory shared by one client and one component: a slot for each calling thread
+//!   client                generated stub over `Channel` and `Descriptors`
+//! ```
+//!
+//! Invariants:
+//! - The service runs under one lock, the monitor, and **a reply is published before the monitor is left**: whatever another
+//!   thread can have seen of a call, its caller has got the reply to. So a call whose reply is missing had no effect that
+//!   anyone knows of, died with the instance's memory, and is made again.
+//! - The monitor numbers calls in the order of their effects; descriptors are tracked by that order, not by that of arrival.
+//! - Nothing that comes through a channel is believed: words are read once and checked, by either side.
+//! - Neither manager nor template ever waits for a component to do something.
+
+pub mod channel;
+pub mod component;
+pub mod descriptor;
+pub mod error;
+mod futex;
+mod layout;
+mod memory;
+mod policy;
+pub mod registry;
+pub mod system;
+pub mod word;
+
+pub use channel::{Channel, Interrupted, Reply, Request, Restorer};
+pub use component::{run, Call, Component, Operation, Stop};
+pub use descriptor::{Descriptor, Descriptors, Inner};
+pub use error::CallError;
+pub use layout::{EAGER, RECREATE, TRY};
+pub use system::{Grant, Handle, Spec, System, SystemError};
+pub use word::Word;

@@ -1,0 +1,157 @@
+//! G0's memory: which client created a global descriptor, and its state, which several clients move. It outlives instances.
+//!
+//! One change at a time, for all are made in the monitor. It is undone if the instance dies before the reply to the call
+//! that made it was published: then that call has not happened.
+
+use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
+use std::sync::atomic::{AtomicU32, AtomicU64};
+
+/// Global descriptors of a component.
+const ENTRIES: usize = 8192;
+
+#[repr(C)]
+#[derive(Default)]
+struct Entry {
+    /// 0: never used; GONE: closed.
+    id: AtomicU64,
+    client: AtomicU32,
+    state: AtomicU32,
+}
+
+const GONE: u64 = u64::MAX;
+
+#[repr(C, align(4096))]
+pub struct Registry {
+    next: AtomicU64,
+    /// The change under way: the sequence of its call (0: none), who made it, and what was there before.
+    sequence: AtomicU64,
+    place: AtomicU64,
+    index: AtomicU64,
+    before: Entry,
+    entries: [Entry; ENTRIES],
+}
+
+/// What is known of a global descriptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Noted {
+    pub client: u32,
+    pub state: u32,
+}
+
+impl Registry {
+    /// An id that no descriptor has had.
+    pub fn fresh(&self) -> u64 {
+        self.next.fetch_add(1, SeqCst) + 1
+    }
+
+    pub fn find(&self, id: u64) -> Option<Noted> {
+        let entry = &self.entries[self.index_of(id)?];
+        Some(Noted { client: entry.client.load(Relaxed), state: entry.state.load(Relaxed) })
+    }
+
+    /// Sets or, with None, removes what is known of a descriptor, on behalf of the call `sequence` made at `place`. False:
+    /// full.
+    pub fn note(&self, id: u64, noted: Option<Noted>, sequence: u64, place: u64) -> bool {
+        if id == 0 || id == GONE {
+            return false;
+        }
+        let Some(index) = self.index_of(id).or_else(|| self.room(id)) else { return false };
+        let entry = &self.entries[index];
+        self.sequence.store(0, SeqCst);
+        copy(entry, &self.before);
+        self.index.store(index as u64, Relaxed);
+        self.place.store(place, Relaxed);
+        self.sequence.store(sequence, SeqCst);
+        match noted {
+            Some(noted) => {
+                entry.client.store(noted.client, Relaxed);
+                entry.state.store(noted.state, Relaxed);
+                entry.id.store(id, SeqCst);
+            }
+            None => entry.id.store(GONE, SeqCst),
+        }
+        true
+    }
+
+    /// The last change, if any: the sequence of its call, and where that was made.
+    pub fn last(&self) -> Option<(u64, u64)> {
+        match self.sequence.load(SeqCst) {
+            0 => None,
+            sequence => Some((sequence, self.place.load(Relaxed))),
+        }
+    }
+
+    /// Takes the last change back.
+    pub fn undo(&self) {
+        if let Some(entry) = self.entries.get(self.index.load(Relaxed) as usize) {
+            // A place that was free may be in the way of others meanwhile: it stays taken.
+            let free = self.before.id.load(Relaxed) == 0;
+            copy(&self.before, entry);
+            if free {
+                entry.id.store(GONE, SeqCst);
+            }
+        }
+        self.sequence.store(0, SeqCst);
+    }
+
+    fn probes(id: u64) -> impl Iterator<Item = usize> {
+        let start = id.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
+        (0..ENTRIES).map(move |step| (start as usize + step) % ENTRIES)
+    }
+
+    fn index_of(&self, id: u64) -> Option<usize> {
+        let found = Self::probes(id).find(|&at| matches!(self.entries[at].id.load(Acquire), 0) || self.has(at, id))?;
+        self.has(found, id).then_some(found)
+    }
+
+    fn has(&self, at: usize, id: u64) -> bool {
+        id != 0 && id != GONE && self.entries[at].id.load(Acquire) == id
+    }
+
+    fn room(&self, id: u64) -> Option<usize> {
+        Self::probes(id).find(|&at| matches!(self.entries[at].id.load(Acquire), 0 | GONE))
+    }
+}
+
+fn copy(from: &Entry, to: &Entry) {
+    to.client.store(from.client.load(Relaxed), Relaxed);
+    to.state.store(from.state.load(Relaxed), Relaxed);
+    to.id.store(from.id.load(Relaxed), SeqCst);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Noted, Registry};
+
+    fn empty() -> Box<Registry> {
+        // SAFETY: atomics are valid when zero.
+        unsafe { Box::new_zeroed().assume_init() }
+    }
+
+    #[test]
+    fn the_last_change_is_undone_and_only_that() {
+        let registry = empty();
+        let (one, two) = (Noted { client: 3, state: 1 }, Noted { client: 3, state: 2 });
+        assert!(registry.note(7, Some(one), 10, 0));
+        assert!(registry.note(7, Some(two), 11, 0));
+        registry.undo();
+        assert_eq!(registry.find(7), Some(one));
+        registry.note(7, None, 12, 0);
+        assert_eq!(registry.find(7), None);
+        registry.undo();
+        assert_eq!(registry.find(7), Some(one));
+        registry.note(8, Some(two), 13, 0);
+        registry.undo();
+        assert_eq!((registry.find(8), registry.find(7)), (None, Some(one)));
+    }
+
+    #[test]
+    fn it_holds_what_it_has_room_for_and_refuses_the_rest() {
+        let registry = empty();
+        let noted = Noted { client: 0, state: 5 };
+        let held = (1..=10_000).filter(|id| registry.note(*id, Some(noted), *id, 0)).count();
+        assert_eq!(held, super::ENTRIES);
+        assert_eq!(registry.find(1), Some(noted));
+        assert_eq!(registry.find(10_001), None);
+    }
+}

@@ -1,0 +1,269 @@
+//! The client's side: a method for each function, which tracks what it does to descriptors.
+
+use crate::mechanism::Mechanism;
+use crate::model::{Function, Kind};
+
+use super::text::Text;
+use super::{constant, recovery, result, rust_name, signature, words, Writer};
+
+pub fn write(writer: &Writer, text: &mut Text) {
+    let interface = writer.interface;
+    text.line("/// What is remembered of a descriptor.");
+    text.line("#[derive(Clone, Default)]");
+    text.open("struct Data {");
+    for field in interface.fields() {
+        let ty = if matches!(field.kind, Kind::Bytes(_)) { "Vec<u8>" } else { &field.ty.rust };
+        text.line(&format!("{}: {ty},", rust_name(&field.name)));
+    }
+    for sum in interface.sums() {
+        text.line("/// Grows by what calls return.");
+        text.line(&format!("{sum}: i64,"));
+    }
+    text.close("}");
+    text.blank();
+    text.line("/// The service, for one client of it. Clones are the same client.");
+    text.line("#[derive(Clone)]");
+    text.open("pub struct Client {");
+    text.line("tracked: std::sync::Arc<Tracked>,");
+    text.close("}");
+    text.blank();
+    text.open("struct Tracked {");
+    text.line("channel: Channel,");
+    text.line("descriptors: Descriptors<Data>,");
+    text.close("}");
+    text.blank();
+    text.open("impl Client {");
+    text.open("pub fn new(channel: Channel) -> Self {");
+    text.line("let tracked = std::sync::Arc::new(Tracked { channel, descriptors: Descriptors::default() });");
+    if writer.has(Mechanism::U0) {
+        writer.mark(Mechanism::U0, text);
+        text.line("let weak = std::sync::Arc::downgrade(&tracked);");
+        text.open("tracked.channel.listen(move |id| {");
+        text.line("let tracked = weak.upgrade()?;");
+        text.line("let descriptor = tracked.descriptors.get(id);");
+        text.line("Some(descriptor.is_ok_and(|descriptor| tracked.current(&descriptor).is_ok()))");
+        text.close("});");
+    }
+    text.line("Self { tracked }");
+    text.close("}");
+    text.blank();
+    text.line("/// How many descriptors are tracked.");
+    text.open("pub fn count(&self) -> usize {");
+    text.line("self.tracked.descriptors.count()");
+    text.close("}");
+    for function in &interface.functions {
+        text.blank();
+        method(writer, function, text);
+    }
+    text.close("}");
+    text.blank();
+    recovery::write(writer, text);
+}
+
+fn method(writer: &Writer, function: &Function, text: &mut Text) {
+    text.open(&format!(
+        "pub fn {}(&self{}) -> Result<{}, CallError> {{",
+        function.name,
+        signature(function),
+        result(function)
+    ));
+    text.line("let Tracked { channel, descriptors } = &*self.tracked;");
+    if let (Some(id), None) = (function.id(), &function.creates) {
+        about(writer, function, &rust_name(&id.name), text);
+    } else if function.creates.is_some() {
+        creation(writer, function, text);
+    } else {
+        text.line("let _ = descriptors;");
+        text.line("let mut restorer = Restorer::default();");
+        text.open("loop {");
+        text.line("let epoch = channel.epoch();");
+        request(writer, function, None, text);
+        text.open("match channel.call(&request) {");
+        text.line(&format!("Ok(reply) => return {},", returned(function)));
+        text.line("Err(interrupted) => restorer.again(interrupted)?,");
+        text.close("}");
+        text.close("}");
+    }
+    text.close("}");
+}
+
+/// A call about a descriptor.
+fn about(writer: &Writer, function: &Function, id: &str, text: &mut Text) {
+    let global = writer.interface.properties.global;
+    let open = format!("descriptors.open({id}.into_word())");
+    match global {
+        // Another client may have created it.
+        true => text.line(&format!("let descriptor = {open}.ok();")),
+        false => text.line(&format!("let descriptor = {open}?;")),
+    }
+    if function.adds() {
+        text.line("let _one_at_a_time = descriptor.serial();");
+    }
+    text.line("let mut restorer = Restorer::default();");
+    text.open("loop {");
+    let current = match writer.has(Mechanism::T1) {
+        true => {
+            writer.mark(Mechanism::T1, text);
+            "self.tracked.current(DESCRIPTOR)?"
+        }
+        false => "(channel.epoch(), (DESCRIPTOR).server())",
+    };
+    match global {
+        true => {
+            text.open("let (epoch, server) = match &descriptor {");
+            text.line(&format!("Some(descriptor) => {},", current.replace("DESCRIPTOR", "descriptor")));
+            text.line(&format!("None => (channel.epoch(), {id}.into_word()),"));
+            text.close("};");
+        }
+        false => text.line(&format!("let (epoch, server) = {};", current.replace("DESCRIPTOR", "&descriptor"))),
+    }
+    if function.terminal && writer.has(Mechanism::D0) {
+        writer.mark(Mechanism::D0, text);
+        match global {
+            true => {
+                text.open("if let Some(descriptor) = &descriptor {");
+                text.line("self.tracked.subtree(descriptor)?;");
+                text.close("}");
+            }
+            false => text.line("self.tracked.subtree(&descriptor)?;"),
+        }
+    }
+    request(writer, function, Some(id), text);
+    text.open("match channel.call(&request) {");
+    text.open("Ok(reply) => {");
+    let note = note(writer, function);
+    let operation = constant(function);
+    let accepted = match global {
+        true => format!("descriptor.as_ref().is_none_or(|d| d.track(&reply, operation::{operation}, {note}))"),
+        false => format!("descriptor.track(&reply, operation::{operation}, {note})"),
+    };
+    text.open(&format!("if {accepted} {{"));
+    if function.adds() {
+        text.line("let mut inner = descriptor.lock();");
+        for (at, parameter) in function.outs().enumerate() {
+            if let Kind::OutAdd(field) = &parameter.kind {
+                text.line(&format!("inner.data.{field} += reply.words[{}] as i64;", at + 1));
+            }
+        }
+        text.line("drop(inner);");
+    }
+    if function.terminal {
+        let properties = &writer.interface.properties;
+        text.line(&format!(
+            "descriptors.close({id}.into_word(), {}, {});",
+            properties.close_subtree, properties.keep_closed
+        ));
+    }
+    text.line(&format!("return {};", returned(function)));
+    text.close("}");
+    text.close("}");
+    text.line("Err(interrupted) => restorer.again(interrupted)?,");
+    text.close("}");
+    text.close("}");
+}
+
+/// What a call about a descriptor leaves in its data.
+fn note(writer: &Writer, function: &Function) -> String {
+    let fields: Vec<String> = writer.interface.fields().iter().map(|f| f.name.clone()).collect();
+    let kept = words(function).filter(|p| p.kind == Kind::Word && fields.contains(&p.name));
+    let notes: Vec<String> = kept.map(|p| rust_name(&p.name)).map(|name| format!("data.{name} = {name};")).collect();
+    match notes.is_empty() {
+        true => "|_| ()".to_string(),
+        false => format!("|data| {{ {} }}", notes.join(" ")),
+    }
+}
+
+fn creation(writer: &Writer, function: &Function, text: &mut Text) {
+    let interface = writer.interface;
+    let parent = function.parent().map(|p| rust_name(&p.name));
+    if let Some(parent) = &parent {
+        text.line("// A parent that is not tracked is a root, or somebody else's.");
+        text.line(&format!("let above = descriptors.open({parent}.into_word()).ok();"));
+    }
+    text.line("let mut restorer = Restorer::default();");
+    text.open("loop {");
+    match &parent {
+        Some(parent) => {
+            text.open("let (epoch, server) = match &above {");
+            match writer.has(Mechanism::T1) {
+                true => text.line("Some(above) => self.tracked.current(above)?,"),
+                false => text.line("Some(above) => (channel.epoch(), above.server()),"),
+            }
+            text.line(&format!("None => (channel.epoch(), {parent}.into_word()),"));
+            text.close("};");
+        }
+        None => text.line("let epoch = channel.epoch();"),
+    }
+    request(writer, function, parent.as_deref(), text);
+    text.open("match channel.call(&request) {");
+    text.open("Ok(reply) => {");
+    let mut fields: Vec<String> = Vec::new();
+    for field in interface.fields() {
+        if let Some(own) = super::given(function).find(|p| p.name == field.name) {
+            let name = rust_name(&own.name);
+            match own.kind {
+                Kind::Bytes(_) => fields.push(format!("{name}: {name}.to_vec()")),
+                _ => fields.push(name),
+            }
+        }
+    }
+    let all = fields.len() == interface.fields().len() && interface.sums().is_empty();
+    let rest = if all { "" } else { ", ..Data::default()" };
+    let data = format!("Data {{ {}{rest} }}", fields.join(", ")).replace("{ , ", "{ ");
+    text.line(&format!("let data = {data};"));
+    let above = match &parent {
+        Some(_) => "above.as_ref().map_or(0, |above| above.id)",
+        None => "0",
+    };
+    let id = if interface.properties.global { "Some(reply.words[0])" } else { "None" };
+    text.line(&format!(
+        "let id = descriptors.insert({id}, reply.words[0], operation::{}, {above}, data, &reply);",
+        constant(function)
+    ));
+    text.line(&format!("return {}::from_word(id).ok_or(CallError::Unknown(id));", function.returns.rust));
+    text.close("}");
+    text.line("Err(interrupted) => restorer.again(interrupted)?,");
+    text.close("}");
+    text.close("}");
+}
+
+/// `let request = …`; what names a descriptor is given as the component knows it.
+fn request(writer: &Writer, function: &Function, server: Option<&str>, text: &mut Text) {
+    let mut list: Vec<String> = words(function)
+        .map(|p| match (&p.kind, server) {
+            (Kind::Id | Kind::Parent, Some(_)) => "server".to_string(),
+            _ => format!("{}.into_word()", rust_name(&p.name)),
+        })
+        .collect();
+    if function.creates.is_some() {
+        list.extend(writer.interface.sums().iter().map(|_| "0".to_string()));
+    }
+    let flags = match function.block && writer.has(Mechanism::T0) {
+        true => {
+            writer.mark(Mechanism::T0, text);
+            "EAGER"
+        }
+        false => "0",
+    };
+    let bytes = function.bytes().map_or("&[]".to_string(), |p| rust_name(&p.name));
+    text.open("let request = Request {");
+    text.line(&format!("operation: operation::{},", constant(function)));
+    text.line(&format!("flags: {flags},"));
+    text.line("epoch,");
+    text.line("wanted: 0,");
+    text.line(&format!("words: &[{}],", list.join(", ")));
+    text.line(&format!("bytes: {bytes},"));
+    text.close("};");
+}
+
+/// The result in a reply.
+fn returned(function: &Function) -> String {
+    let outs = function.outs().count();
+    match outs {
+        0 => "word(&reply, 0)".to_string(),
+        outs => {
+            let words: Vec<String> = (0..=outs).map(|at| format!("word(&reply, {at})?")).collect();
+            format!("Ok(({}))", words.join(", "))
+        }
+    }
+}

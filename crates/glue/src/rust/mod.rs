@@ -1,0 +1,110 @@
+//! Stubs in Rust: types, client and server of an interface, in one file.
+
+mod client;
+mod recovery;
+mod server;
+mod text;
+
+use crate::mechanism::Mechanism;
+use crate::model::{Function, Interface, Kind, Parameter};
+
+use text::Text;
+
+/// The generated file. `without`: mechanisms that are left out, to see what they are for.
+pub fn generate(interface: &Interface, source: &str, without: &[Mechanism]) -> String {
+    let mut text = Text::default();
+    let used: Vec<String> = interface.mechanisms().iter().map(|m| format!("{m:?}")).collect();
+    text.line(&format!("// Stubs of the service `{}`, written by glue from {source}.", interface.service));
+    text.line(&format!("// Recovery: {}.", used.join(", ")));
+    if !without.is_empty() {
+        text.line(&format!("// Left out: {without:?}."));
+    }
+    text.blank();
+    types(interface, &mut text);
+    let writer = Writer { interface, without };
+    server::write(&writer, &mut text);
+    client::write(&writer, &mut text);
+    text.done()
+}
+
+struct Writer<'a> {
+    interface: &'a Interface,
+    without: &'a [Mechanism],
+}
+
+impl Writer<'_> {
+    /// Whether the mechanism is needed here and wanted.
+    fn has(&self, mechanism: Mechanism) -> bool {
+        self.interface.mechanisms().contains(&mechanism) && !self.without.contains(&mechanism)
+    }
+
+    /// The comment before a mechanism's block.
+    fn mark(&self, mechanism: Mechanism, text: &mut Text) {
+        text.line(&format!("// {mechanism:?}: {}.", mechanism.purpose()));
+    }
+}
+
+/// The operation's constant.
+fn constant(function: &Function) -> String {
+    function.name.trim_start_matches('_').to_uppercase()
+}
+
+/// A name that Rust lets through.
+fn rust_name(name: &str) -> String {
+    const KEYWORDS: [&str; 12] =
+        ["type", "match", "move", "ref", "fn", "in", "impl", "loop", "mod", "use", "where", "self"];
+    match KEYWORDS.contains(&name) {
+        true => format!("{name}_"),
+        false => name.to_string(),
+    }
+}
+
+/// Parameters that a client gives, and words that travel: lengths go with their bytes.
+fn given(function: &Function) -> impl Iterator<Item = &Parameter> {
+    function.parameters.iter().filter(|p| !matches!(p.kind, Kind::Out | Kind::OutAdd(_) | Kind::Length(_)))
+}
+
+fn words(function: &Function) -> impl Iterator<Item = &Parameter> {
+    given(function).filter(|p| !matches!(p.kind, Kind::Bytes(_)))
+}
+
+/// `spdid: spdid_t, name: &[u8]`
+fn signature(function: &Function) -> String {
+    let one = |p: &Parameter| match p.kind {
+        Kind::Bytes(_) => format!(", {}: &[u8]", rust_name(&p.name)),
+        _ => format!(", {}: {}", rust_name(&p.name), p.ty.rust),
+    };
+    given(function).map(one).collect()
+}
+
+/// What a function gives back: its value alone, or a tuple with what came back beside it.
+fn result(function: &Function) -> String {
+    let outs: Vec<&str> = function.outs().map(|p| p.ty.rust.as_str()).collect();
+    match outs.is_empty() {
+        true => function.returns.rust.clone(),
+        false => format!("({}, {})", function.returns.rust, outs.join(", ")),
+    }
+}
+
+fn types(interface: &Interface, text: &mut Text) {
+    text.line(
+        "use outlast_glue_rt::{Call, CallError, Channel, Component, Descriptor, Descriptors, Inner, Interrupted};",
+    );
+    text.line("use outlast_glue_rt::{Operation, Reply, Request, Restorer, Stop, Word, EAGER, RECREATE, TRY};");
+    text.blank();
+    for (name, ty) in &interface.typedefs {
+        text.line(&format!("pub type {name} = {};", ty.rust));
+    }
+    for ty in interface.opaque() {
+        text.line("/// Opaque: the interface does not say what it is.");
+        text.line(&format!("pub type {} = i64;", ty.rust));
+    }
+    text.blank();
+    text.line("/// Numbers of the operations; the one that brought a descriptor to its state is the state's.");
+    text.open("pub mod operation {");
+    for (at, function) in interface.functions.iter().enumerate() {
+        text.line(&format!("pub const {}: u32 = {at};", constant(function)));
+    }
+    text.close("}");
+    text.blank();
+}

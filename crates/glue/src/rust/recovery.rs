@@ -1,0 +1,142 @@
+//! Recovery of a descriptor: what is done when the component that knew it has died.
+
+use crate::mechanism::Mechanism;
+use crate::model::{Kind, Parameter};
+
+use super::text::Text;
+use super::{constant, rust_name, words, Writer};
+
+pub fn write(writer: &Writer, text: &mut Text) {
+    text.line("/// A word of a reply; a server that sends one that cannot be has gone mad.");
+    text.open("fn word<W: Word>(reply: &Reply, at: usize) -> Result<W, CallError> {");
+    text.line("W::from_word(reply.words[at]).ok_or(CallError::Service(74))");
+    text.close("}");
+    text.blank();
+    text.open("impl Tracked {");
+    text.line("/// The component's epoch, and its id for the descriptor in it.");
+    text.open("fn current(&self, descriptor: &Descriptor<Data>) -> Result<(u32, u64), CallError> {");
+    text.line("let epoch = self.channel.epoch();");
+    text.open("match descriptor.valid(epoch) {");
+    text.line("Some(server) => Ok((epoch, server)),");
+    text.line("None => self.recover(descriptor),");
+    text.close("}");
+    text.close("}");
+    text.blank();
+    text.line("#[cold]");
+    text.open("fn recover(&self, descriptor: &Descriptor<Data>) -> Result<(u32, u64), CallError> {");
+    text.line("let mut restorer = Restorer::default();");
+    text.line("// Others that need the descriptor wait here until it is recovered once.");
+    text.line("let mut inner = descriptor.lock();");
+    text.open("loop {");
+    text.line("let epoch = self.channel.epoch();");
+    text.open("if let Some(server) = descriptor.valid(epoch) {");
+    text.line("return Ok((epoch, server));");
+    text.close("}");
+    if writer.has(Mechanism::D1) {
+        writer.mark(Mechanism::D1, text);
+        text.open("let parent = match self.descriptors.get(inner.parent) {");
+        text.line("Ok(parent) => Some(self.current(&parent)?.1),");
+        text.line("Err(_) => None,");
+        text.close("};");
+    } else {
+        text.line("let parent = self.descriptors.get(inner.parent).ok().map(|parent| parent.server());");
+    }
+    text.open("match self.walk(descriptor.id, &inner, epoch, parent) {");
+    text.open("Ok(server) => {");
+    text.line("descriptor.recovered(&mut inner, epoch, server);");
+    text.line("return Ok((epoch, server));");
+    text.close("}");
+    text.line("Err(interrupted) => restorer.again(interrupted)?,");
+    text.close("}");
+    text.close("}");
+    text.close("}");
+    text.blank();
+    if writer.has(Mechanism::D0) {
+        text.open("fn subtree(&self, descriptor: &Descriptor<Data>) -> Result<(), CallError> {");
+        text.open("for child in self.descriptors.children(descriptor) {");
+        text.line("self.current(&child)?;");
+        text.line("self.subtree(&child)?;");
+        text.close("}");
+        text.line("Ok(())");
+        text.close("}");
+        text.blank();
+    }
+    walk(writer, text);
+    text.close("}");
+}
+
+fn walk(writer: &Writer, text: &mut Text) {
+    let interface = writer.interface;
+    writer.mark(Mechanism::R0, text);
+    text.open(
+        "fn walk(&self, id: u64, inner: &Inner<Data>, epoch: u32, parent: Option<u64>) -> Result<u64, Interrupted> {",
+    );
+    text.line("let (data, wanted) = (&inner.data, id);");
+    text.line("let _ = (data, parent);");
+    text.open("let (operation, words, bytes): (u32, Vec<u64>, &[u8]) = match inner.creator {");
+    for (_, function) in interface.creators() {
+        let mut list: Vec<String> = words(function).map(|p| argument(writer, p)).collect();
+        list.extend(interface.sums().iter().map(|sum| format!("data.{sum} as u64")));
+        let bytes = function.bytes().map_or("&[]".to_string(), |p| format!("&data.{}", rust_name(&p.name)));
+        let operation = constant(function);
+        text.line(&format!("operation::{operation} => (operation::{operation}, vec![{}], {bytes}),", list.join(", ")));
+    }
+    text.line("_ => return Err(Interrupted::Failed(CallError::Unknown(id))),");
+    text.close("};");
+    text.line("let again = Request { operation, flags: RECREATE, epoch, wanted, words: &words, bytes };");
+    text.line("let reply = self.channel.call(&again)?;");
+    text.line("let server = reply.words[0];");
+    if !writer.has(Mechanism::R0) {
+        text.line("let _ = TRY;");
+        text.line("Ok(server)");
+        text.close("}");
+        return;
+    }
+    match interface.properties.global {
+        true => text.line("// Several clients move a global descriptor: its state is on record with the component."),
+        false => text.line("// Then the calls that lead to its state; none is waited for."),
+    }
+    let state = if interface.properties.global { "reply.words[7] as u32" } else { "inner.state" };
+    text.open(&format!("let steps: &[u32] = match {state} {{"));
+    for (at, function) in interface.states() {
+        let steps: Vec<String> = interface
+            .walk(at)
+            .into_iter()
+            .map(|step| &interface.functions[step])
+            .filter(|step| step.replayed())
+            .map(|step| format!("operation::{}", constant(step)))
+            .collect();
+        if !steps.is_empty() {
+            text.line(&format!("operation::{} => &[{}],", constant(function), steps.join(", ")));
+        }
+    }
+    text.line("_ => &[],");
+    text.close("};");
+    text.open("for &operation in steps {");
+    text.open("let words: Vec<u64> = match operation {");
+    for (_, function) in interface.states().filter(|(_, f)| f.replayed()) {
+        let list: Vec<String> = words(function).map(|p| argument(writer, p)).collect();
+        text.line(&format!("operation::{} => vec![{}],", constant(function), list.join(", ")));
+    }
+    text.line("_ => continue,");
+    text.close("};");
+    text.line("let step = Request { operation, flags: TRY, epoch, wanted: 0, words: &words, bytes: &[] };");
+    text.open("match self.channel.call(&step) {");
+    text.line("Ok(_) | Err(Interrupted::Failed(CallError::Service(_))) => {}");
+    text.line("Err(interrupted) => return Err(interrupted),");
+    text.close("}");
+    text.close("}");
+    text.line("Ok(server)");
+    text.close("}");
+}
+
+/// An argument out of what is remembered.
+fn argument(writer: &Writer, parameter: &Parameter) -> String {
+    let name = rust_name(&parameter.name);
+    match parameter.kind {
+        Kind::Id => "server".to_string(),
+        Kind::Parent => "parent.unwrap_or(0)".to_string(),
+        _ if writer.interface.fields().iter().any(|f| f.name == parameter.name) => format!("data.{name}.into_word()"),
+        _ => "0".to_string(),
+    }
+}

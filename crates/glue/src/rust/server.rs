@@ -1,0 +1,166 @@
+//! The server's side: what a service implements, and the stub that serves calls with it.
+
+use crate::mechanism::Mechanism;
+use crate::model::{Function, Kind};
+
+use super::text::Text;
+use super::{constant, result, rust_name, signature, words, Writer};
+
+pub fn write(writer: &Writer, text: &mut Text) {
+    let interface = writer.interface;
+    text.line("/// What the service does. It runs one call at a time; an error leaves it as it was.");
+    text.open("pub trait Service: Clone + Send + 'static {");
+    for function in &interface.functions {
+        if function.creates.is_some() {
+            text.line("/// Creates a descriptor, or creates it again after a failure.");
+        }
+        if function.block {
+            text.line("/// Has the thread wait by `Err(Stop::Wait { until })`; it is then called again.");
+        }
+        let extra = extra(writer, function);
+        let signature = signature(function);
+        text.line(&format!(
+            "fn {}(&mut self, client: u32{signature}{extra}) -> Result<{}, Stop>;",
+            function.name,
+            result(function)
+        ));
+    }
+    text.close("}");
+    text.blank();
+    text.line("/// Serves calls by a service.");
+    text.line("#[derive(Clone)]");
+    text.line("pub struct Server<S>(pub S);");
+    text.blank();
+    text.line("/// Whether `operation`, done to a descriptor in `state`, changes its state.");
+    text.open("fn follows(state: u32, operation: u32) -> bool {");
+    let mut pairs = Vec::new();
+    for (from, a) in interface.states() {
+        for (_, b) in interface.states().filter(|&(to, _)| interface.follows(from, to)) {
+            pairs.push(format!("(operation::{}, operation::{})", constant(a), constant(b)));
+        }
+    }
+    if pairs.is_empty() {
+        text.line("let _ = (state, operation);");
+        text.line("false");
+    } else {
+        text.open("matches!(");
+        text.line("(state, operation),");
+        for (at, pair) in pairs.iter().enumerate() {
+            text.line(&format!("{}{pair}", if at == 0 { "" } else { "| " }));
+        }
+        text.close(")");
+    }
+    text.close("}");
+    text.blank();
+    text.open("impl<S: Service> Component for Server<S> {");
+    text.open("const OPERATIONS: &'static [Operation] = &[");
+    for function in &interface.functions {
+        let sums = if function.creates.is_some() { interface.sums().len() } else { 0 };
+        text.line(&format!(
+            "Operation {{ name: {:?}, words: {}, bytes: {} }},",
+            function.name,
+            words(function).count() + sums,
+            function.bytes().is_some()
+        ));
+    }
+    text.close("];");
+    text.line(&format!("const GLOBAL: bool = {};", interface.properties.global));
+    text.blank();
+    text.open("fn dispatch(&mut self, call: &mut Call<'_>) -> Result<(), Stop> {");
+    text.open("match call.operation() {");
+    for function in &interface.functions {
+        arm(writer, function, text);
+    }
+    text.line("_ => Err(Stop::Refused(22)),");
+    text.close("}");
+    text.close("}");
+    text.close("}");
+    text.blank();
+}
+
+/// Arguments of a creation beyond those of the interface: sums that were remembered, and the id of a global descriptor.
+fn extra(writer: &Writer, function: &Function) -> String {
+    if function.creates.is_none() {
+        return String::new();
+    }
+    let mut extra: String = writer.interface.sums().iter().map(|sum| format!(", {sum}: i64")).collect();
+    if writer.interface.properties.global {
+        extra.push_str(", id: u64");
+    }
+    extra
+}
+
+fn arm(writer: &Writer, function: &Function, text: &mut Text) {
+    let interface = writer.interface;
+    text.open(&format!("operation::{} => {{", constant(function)));
+    for (at, parameter) in words(function).enumerate() {
+        text.line(&format!("let {}: {} = call.word({at})?;", rust_name(&parameter.name), parameter.ty.rust));
+    }
+    if let Some(id) = function.id() {
+        if interface.properties.global && !writer.has(Mechanism::G0) {
+            text.line(&format!("call.known({}.into_word())?;", rust_name(&id.name)));
+        } else {
+            if interface.properties.global {
+                writer.mark(Mechanism::G0, text);
+            }
+            text.line(&format!("call.capability({}.into_word())?;", rust_name(&id.name)));
+        }
+    }
+    if let Some(parent) = function.parent() {
+        let name = rust_name(&parent.name);
+        text.open(&format!("if {name} != 0 {{"));
+        text.line(&format!("call.capability({name}.into_word())?;"));
+        text.close("}");
+    }
+    let mut arguments: Vec<String> = super::given(function)
+        .map(|p| match p.kind {
+            Kind::Bytes(_) => "call.bytes()".to_string(),
+            _ => rust_name(&p.name),
+        })
+        .collect();
+    if function.creates.is_some() {
+        let first = words(function).count();
+        for (at, sum) in interface.sums().iter().enumerate() {
+            text.line(&format!("let {sum}: i64 = call.word({})?;", first + at));
+            arguments.push((*sum).to_string());
+        }
+        if interface.properties.global {
+            text.line("let id = call.global_id()?;");
+            arguments.push("id".to_string());
+        }
+    }
+    let outs: Vec<String> = function.outs().map(|p| rust_name(&p.name)).collect();
+    let pattern = match outs.is_empty() {
+        true => "value".to_string(),
+        false => format!("(value, {})", outs.join(", ")),
+    };
+    let arguments = arguments.iter().map(|argument| format!(", {argument}")).collect::<String>();
+    text.line(&format!("let {pattern} = self.0.{}(call.client(){arguments})?;", function.name));
+    text.line("call.answer(0, value);");
+    for (at, out) in outs.iter().enumerate() {
+        text.line(&format!("call.answer({}, {out});", at + 1));
+    }
+    if function.creates.is_some() {
+        text.line(&format!("call.created(value.into_word(), operation::{});", constant(function)));
+        if interface.properties.global {
+            text.open("if call.recreates() {");
+            text.line("call.answer(7, call.recorded(value.into_word()).unwrap_or(0));");
+            text.close("}");
+        }
+    } else if let Some(id) = function.id() {
+        let id = rust_name(&id.name);
+        if function.terminal {
+            text.line(&format!("call.closed({id}.into_word());"));
+        } else if function.state {
+            let id = format!("{id}.into_word()");
+            text.open(&format!("if call.state({id}).is_some_and(|state| follows(state, call.operation())) {{"));
+            text.line(&format!("call.moved({id});"));
+            text.close("}");
+        }
+        if function.wakeup || function.terminal {
+            text.line(&format!("call.wake({id}.into_word());"));
+        }
+    }
+    text.line("Ok(())");
+    text.close("}");
+}

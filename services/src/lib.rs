@@ -1,0 +1,12 @@
+//! System services as components that can be micro-rebooted. `interfaces` says what each offers; its stubs, with the code
+//! that recovers its clients' descriptors, are written by glue when this is built.
+
+pub mod lock;
+
+/// Stubs, as glue writes them.
+pub mod stubs {
+    pub mod lock {
+        #![allow(unused_imports, non_camel_case_types, clippy::all)]
+        include!(concat!(env!("OUT_DIR"), "/lock.rs"));
+    }
+}

@@ -1,0 +1,207 @@
+//! Locks through micro-reboots, watched from outside: the client's own output says who held the lock when.
+
+mod support;
+
+use std::io::Read;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use outlast_glue_rt::{CallError, Channel, Interrupted, Request, System};
+use outlast_services::stubs::lock::{operation, Client};
+use support::{await_that, kill, start, while_killed, Chance};
+
+const THREADS: u32 = 12;
+
+/// What was seen of a run of contenders.
+#[derive(Debug, PartialEq, Eq)]
+enum Seen {
+    /// So many turns, one holder at a time.
+    Right(usize),
+    TwoHolders,
+    Failed,
+    /// It made no progress and was ended.
+    Stuck,
+}
+
+fn contend(without: Option<&str>, rounds: u32, patience: Duration) -> (Seen, u32) {
+    let mut system = System::new();
+    let handle = start(&mut system, "lock");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lock-contenders"));
+    command.arg(THREADS.to_string()).arg(rounds.to_string()).args(without);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    handle.grant().expect("a channel").pass(&mut command, "lock");
+    let mut client = command.spawn().expect("the contenders");
+    let mut output = client.stdout.take().expect("piped");
+    let reader = std::thread::spawn(move || {
+        let mut text = String::new();
+        output.read_to_string(&mut text).map(|_| text)
+    });
+    let mut chance = Chance::new();
+    let ((status, stuck), kills) = while_killed(&handle, &mut chance, || {
+        let begun = Instant::now();
+        loop {
+            if let Some(status) = client.try_wait().expect("a child") {
+                break (status, false);
+            }
+            if begun.elapsed() > patience {
+                client.kill().expect("a child");
+                break (client.wait().expect("a child"), true);
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    });
+    let text = reader.join().expect("the reader").expect("text");
+    if !alternates(&text) {
+        return (Seen::TwoHolders, kills);
+    }
+    let mut errors = String::new();
+    client.stderr.take().expect("piped").read_to_string(&mut errors).expect("text");
+    print!("{errors}");
+    let seen = match (stuck, status.success()) {
+        (true, _) => Seen::Stuck,
+        (_, true) => Seen::Right(text.lines().count() / 2),
+        _ => Seen::Failed,
+    };
+    (seen, kills)
+}
+
+/// Every `+N` is followed by `-N` before the next `+`.
+fn alternates(text: &str) -> bool {
+    let mut holder = None;
+    text.lines().all(|line| match (line.split_at(1), holder) {
+        (("+", thread), None) => {
+            holder = Some(thread);
+            true
+        }
+        (("-", thread), Some(holding)) if holding == thread => {
+            holder = None;
+            true
+        }
+        _ => false,
+    })
+}
+
+#[test]
+fn one_thread_at_a_time_holds_a_lock_whose_component_is_killed_again_and_again() {
+    let rounds = 150;
+    let (seen, kills) = contend(None, rounds, Duration::from_secs(120));
+    println!("{kills} kills");
+    assert_eq!(seen, Seen::Right((THREADS * rounds) as usize));
+    assert!(kills >= 5, "the component was killed {kills} times only");
+}
+
+#[test]
+fn without_r0_a_lock_that_is_held_is_given_to_another() {
+    let seen = (0..5).map(|_| contend(Some("r0"), 300, Duration::from_secs(20)).0);
+    assert!(seen.into_iter().any(|seen| seen != Seen::Right((THREADS * 300) as usize)));
+}
+
+#[test]
+fn without_t0_threads_sleep_for_ever_in_a_dead_component() {
+    assert_eq!(contend(Some("t0"), 5_000, Duration::from_secs(4)).0, Seen::Stuck);
+}
+
+#[test]
+fn without_t1_a_descriptor_of_the_dead_is_used() {
+    assert_eq!(contend(Some("t1"), 2_000, Duration::from_secs(60)).0, Seen::Failed);
+}
+
+fn client(system: &mut System) -> (outlast_glue_rt::Handle, Client, Channel) {
+    let handle = start(system, "lock");
+    let channel = handle.grant().expect("a channel").open().expect("a channel");
+    (handle, Client::new(channel.clone()), channel)
+}
+
+#[test]
+fn a_lock_stays_held_through_a_micro_reboot_and_its_waiter_waits_on() {
+    let mut system = System::new();
+    let (handle, client, _) = client(&mut system);
+    let lock = client.lock_alloc().expect("a lock");
+    client.lock_take(lock, 1).expect("free");
+    let waiter = {
+        let client = client.clone();
+        std::thread::spawn(move || client.lock_take(lock, 2))
+    };
+    for round in 1..=5 {
+        kill(handle.instance(), libc::SIGKILL);
+        await_that(|| handle.deaths().0 == round);
+        assert_eq!(client.lock_take(lock, 1), Err(CallError::Service(libc::EDEADLK)), "still ours");
+        assert!(!waiter.is_finished());
+    }
+    client.lock_release(lock, 1).expect("ours");
+    assert_eq!(waiter.join().expect("the waiter"), Ok(0));
+    assert_eq!(client.lock_release(lock, 1), Err(CallError::Service(libc::EPERM)));
+}
+
+#[test]
+fn a_template_that_dies_is_started_again_and_nobody_notices() {
+    let mut system = System::new();
+    let (handle, client, _) = client(&mut system);
+    let lock = client.lock_alloc().expect("a lock");
+    client.lock_take(lock, 7).expect("free");
+    for _ in 0..3 {
+        let (template, instance) = (handle.template(), handle.instance());
+        kill(template, libc::SIGKILL);
+        await_that(|| handle.instance() != instance);
+        assert_eq!(client.lock_take(lock, 7), Err(CallError::Service(libc::EDEADLK)));
+    }
+}
+
+#[test]
+fn a_stopped_component_is_found_to_hang_and_is_replaced() {
+    let mut system = System::new();
+    let (handle, client, _) = client(&mut system);
+    let lock = client.lock_alloc().expect("a lock");
+    kill(handle.instance(), libc::SIGSTOP);
+    assert_eq!(client.lock_pretake(lock, 1), Ok(1));
+    assert_eq!(handle.deaths(), (1, 1));
+}
+
+#[test]
+fn a_component_that_never_serves_is_given_up_and_its_clients_are_told() {
+    let mut system = System::new();
+    let (handle, client, _) = client(&mut system);
+    let lock = client.lock_alloc().expect("a lock");
+    let mut last = 0;
+    while !handle.given_up() {
+        let instance = handle.instance();
+        if instance != last {
+            kill(instance, libc::SIGKILL);
+            last = instance;
+        }
+        std::thread::yield_now();
+    }
+    assert_eq!(client.lock_take(lock, 1), Err(CallError::GivenUp));
+}
+
+#[test]
+fn a_client_reaches_only_what_is_its_own() {
+    let mut system = System::new();
+    let (handle, client, channel) = client(&mut system);
+    let other = handle.grant().expect("a channel").open().expect("a channel");
+    client.lock_alloc().expect("a lock");
+    // The component calls it 1; the other client guesses that.
+    let take = |channel: &Channel, words: &[u64], operation: u32, bytes: &[u8]| {
+        let request = Request { operation, epoch: channel.epoch(), words, bytes, ..Request::default() };
+        match channel.call(&request) {
+            Err(Interrupted::Failed(error)) => Err(error),
+            Err(Interrupted::Fault { .. }) => panic!("nobody harms the component"),
+            Ok(_) => Ok(()),
+        }
+    };
+    assert_eq!(take(&other, &[1, 9], operation::LOCK_TAKE, &[]), Err(CallError::Refused(libc::EPERM)));
+    assert_eq!(take(&other, &[2, 9], operation::LOCK_TAKE, &[]), Err(CallError::Refused(libc::EBADF)));
+    let malformed: [(&[u64], u32, &[u8]); 6] = [
+        (&[1], operation::LOCK_TAKE, &[]),
+        (&[1, 2, 3], operation::LOCK_TAKE, &[]),
+        (&[1, u64::MAX], operation::LOCK_TAKE, &[]),
+        (&[1, 1 << 32], operation::LOCK_TAKE, &[]),
+        (&[1, 2], 99, &[]),
+        (&[1, 2], operation::LOCK_TAKE, b"bytes that nobody expects"),
+    ];
+    for (words, operation, bytes) in malformed {
+        assert_eq!(take(&channel, words, operation, bytes), Err(CallError::Refused(libc::EINVAL)), "{words:?}");
+    }
+    assert_eq!(take(&channel, &[1, 9], operation::LOCK_TAKE, &[]), Ok(()));
+    assert_eq!(handle.deaths(), (0, 0));
+}

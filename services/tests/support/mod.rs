@@ -1,0 +1,74 @@
+//! Components for tests, and what harms them.
+
+#![allow(dead_code)]
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use outlast_glue_rt::{Handle, Spec, System};
+
+pub fn start(system: &mut System, service: &str) -> Handle {
+    let spec = Spec {
+        name: service.into(),
+        program: env!("CARGO_BIN_EXE_outlast-service").into(),
+        arguments: vec![service.into()],
+    };
+    system.start(spec).expect("the component starts")
+}
+
+/// The same numbers for the same seed; OUTLAST_SEED reproduces a run.
+pub struct Chance(u64);
+
+impl Chance {
+    pub fn new() -> Self {
+        let clock = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
+        let seed = std::env::var("OUTLAST_SEED").ok().and_then(|seed| seed.parse().ok());
+        let seed: u64 = seed.unwrap_or(u64::from(clock.subsec_nanos()));
+        println!("OUTLAST_SEED={seed}");
+        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+    }
+
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % bound
+    }
+}
+
+pub fn kill(process: u32, signal: i32) {
+    assert!(process > 1);
+    // SAFETY: plain call; the number is that of a component's process, which its parent replaces only after its death.
+    unsafe { libc::kill(process as libc::pid_t, signal) };
+}
+
+/// Kills the component at random moments while `work` is going on; how often.
+pub fn while_killed<T>(handle: &Handle, chance: &mut Chance, work: impl FnOnce() -> T) -> (T, u32) {
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let over = &over;
+        let killer = scope.spawn(move || {
+            let mut kills = 0;
+            while !over.load(Ordering::SeqCst) {
+                std::thread::sleep(Duration::from_micros(500 + chance.below(9_500)));
+                let deaths = handle.deaths().0;
+                kill(handle.instance(), libc::SIGKILL);
+                kills += 1;
+                await_that(|| handle.deaths().0 > deaths || over.load(Ordering::SeqCst));
+            }
+            kills
+        });
+        let result = work();
+        over.store(true, Ordering::SeqCst);
+        (result, killer.join().expect("the killer"))
+    })
+}
+
+/// Generous: a test that waits so long has failed.
+pub fn await_that(condition: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < Duration::from_secs(60), "waited for a minute in vain");
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}
