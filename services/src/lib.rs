@@ -1,12 +1,19 @@
 //! System services as components that can be micro-rebooted. `interfaces` says what each offers; its stubs, with the code
 //! that recovers its clients' descriptors, are written by glue when this is built.
 
+pub mod event;
 pub mod lock;
 
 /// Stubs, as glue writes them.
 pub mod stubs {
-    pub mod lock {
-        #![allow(unused_imports, non_camel_case_types, clippy::all)]
-        include!(concat!(env!("OUT_DIR"), "/lock.rs"));
+    macro_rules! stubs {
+        ($($name:ident: $file:literal),*) => {
+            $(pub mod $name {
+                #![allow(unused_imports, non_camel_case_types, clippy::all)]
+                include!(concat!(env!("OUT_DIR"), "/", $file));
+            })*
+        };
     }
+
+    stubs!(event: "event.rs", lock: "lock.rs");
 }

@@ -84,16 +84,19 @@ fn alternates(text: &str) -> bool {
 #[test]
 fn one_thread_at_a_time_holds_a_lock_whose_component_is_killed_again_and_again() {
     let rounds = 150;
-    let (seen, kills) = contend(None, rounds, Duration::from_secs(120));
-    println!("{kills} kills");
-    assert_eq!(seen, Seen::Right((THREADS * rounds) as usize));
-    assert!(kills >= 5, "the component was killed {kills} times only");
+    let mut all = 0;
+    while all < 15 {
+        let (seen, kills) = contend(None, rounds, Duration::from_secs(120));
+        println!("{kills} kills");
+        assert_eq!(seen, Seen::Right((THREADS * rounds) as usize));
+        all += kills;
+    }
 }
 
 #[test]
-fn without_r0_a_lock_that_is_held_is_given_to_another() {
-    let seen = (0..5).map(|_| contend(Some("r0"), 300, Duration::from_secs(20)).0);
-    assert!(seen.into_iter().any(|seen| seen != Seen::Right((THREADS * 300) as usize)));
+fn without_r0_a_lock_that_is_held_is_free_again() {
+    let mut seen = (0..20).map(|_| contend(Some("r0"), 300, Duration::from_secs(20)).0);
+    assert!(seen.any(|seen| seen != Seen::Right((THREADS * 300) as usize)));
 }
 
 #[test]

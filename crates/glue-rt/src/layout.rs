@@ -39,6 +39,9 @@ pub const TRY: u32 = 2;
 /// R0 creates again: `wanted` is the id that a global descriptor had.
 pub const RECREATE: u32 = 4;
 
+/// The operation of every interface with global descriptors: `wanted` has been recovered, others may use it.
+pub const RECOVERED: u32 = u32::MAX;
+
 /// Who sleeps on the slot's word.
 pub const CLIENT_SLEEPS: u32 = 1;
 pub const WORKER_SLEEPS: u32 = 2;

@@ -35,6 +35,6 @@ pub use channel::{Channel, Interrupted, Reply, Request, Restorer};
 pub use component::{run, Call, Component, Operation, Stop};
 pub use descriptor::{Descriptor, Descriptors, Inner};
 pub use error::CallError;
-pub use layout::{EAGER, RECREATE, TRY};
+pub use layout::{EAGER, RECOVERED, RECREATE, TRY};
 pub use system::{Grant, Handle, Spec, System, SystemError};
 pub use word::Word;

@@ -8,11 +8,8 @@ use std::time::{Duration, Instant};
 use outlast_glue_rt::{Handle, Spec, System};
 
 pub fn start(system: &mut System, service: &str) -> Handle {
-    let spec = Spec {
-        name: service.into(),
-        program: env!("CARGO_BIN_EXE_outlast-service").into(),
-        arguments: vec![service.into()],
-    };
+    let program = env!("CARGO_BIN_EXE_outlast-service").into();
+    let spec = Spec { name: service.into(), program, arguments: vec![service.into()] };
     system.start(spec).expect("the component starts")
 }
 

@@ -41,6 +41,8 @@ pub struct Incoming {
 pub struct Known {
     pub client: u32,
     pub state: u32,
+    /// Its client walks it to its state: nobody else may see it before it is there.
+    pub recovering: bool,
 }
 
 pub type Knowns = HashMap<u64, Known>;
@@ -111,6 +113,7 @@ impl<'a> Call<'a> {
     pub fn capability(&mut self, id: u64) -> Result<(), Stop> {
         self.waits_for = id;
         match self.knowns.get(&id) {
+            Some(known) if known.recovering && !self.recreates() => Err(Stop::Unknown(id)),
             Some(known) if self.global || known.client == self.incoming.client => Ok(()),
             Some(_) => Err(Stop::Refused(libc::EPERM)),
             None if self.global && self.registry.find(id).is_some() => Err(Stop::Unknown(id)),
@@ -177,10 +180,10 @@ impl Change {
         }
     }
 
-    pub(super) fn apply(&self, knowns: &mut Knowns, client: u32) {
+    pub(super) fn apply(&self, knowns: &mut Knowns, client: u32, recovering: bool) {
         match *self {
             Self::Created { id, state } => {
-                knowns.insert(id, Known { client, state });
+                knowns.insert(id, Known { client, state, recovering });
             }
             Self::Moved { id, state } => {
                 if let Some(known) = knowns.get_mut(&id) {

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use crate::futex;
 use crate::layout::{
-    ChannelMemory, Control, Slot, CHANNELS, CLIENT_SLEEPS, DATA, DONE, FAULT, IDLE, REQUEST, RUNNING, SLOTS, UPCALL,
-    WORDS, WORKER_SLEEPS,
+    ChannelMemory, Control, Slot, CHANNELS, CLIENT_SLEEPS, DATA, DONE, FAULT, IDLE, RECOVERED, REQUEST, RUNNING, SLOTS,
+    UPCALL, WORDS, WORKER_SLEEPS,
 };
 use crate::memory::Shared;
 use crate::registry::Registry;
@@ -98,6 +98,10 @@ impl<C: Component> Shop<C> {
         if slot.epoch.load(Relaxed) != self.monitor.epoch {
             // Its descriptors are those of a dead instance: the stub recovers them and calls again.
             slot.state.swap(FAULT, SeqCst);
+            return wake(slot);
+        }
+        if slot.operation.load(Relaxed) == RECOVERED {
+            self.monitor.recovered(slot.wanted.load(Relaxed), channel as u32, slot);
             return wake(slot);
         }
         let Some(incoming) = self.read(channel, at) else {

@@ -67,7 +67,7 @@ impl<C: Component> Monitor<C> {
                         if C::GLOBAL && !change.record(&self.registry, incoming.client, recreated, sequence, place) {
                             status = -libc::ENOSPC;
                         }
-                        change.apply(&mut inside.knowns, incoming.client);
+                        change.apply(&mut inside.knowns, incoming.client, recreated && C::GLOBAL);
                     }
                     for (to, word) in slot.answers.iter().zip(answers) {
                         to.store(word, Relaxed);
@@ -123,6 +123,17 @@ impl<C: Component> Monitor<C> {
             futex::wake(&slot.state);
         }
         Outcome::Published
+    }
+
+    /// The client that recovers a descriptor has walked it to its state: others may use it.
+    pub fn recovered(&self, descriptor: u64, client: u32, slot: &Slot) {
+        let mut inside = self.enter();
+        let known = inside.knowns.get_mut(&descriptor).filter(|known| known.client == client);
+        let status = known.map_or(-libc::EPERM, |known| {
+            known.recovering = false;
+            0
+        });
+        self.publish(slot, status);
     }
 
     /// From here on the call has happened: its caller has the reply whatever becomes of this process.

@@ -90,7 +90,9 @@ fn types(interface: &Interface, text: &mut Text) {
     text.line(
         "use outlast_glue_rt::{Call, CallError, Channel, Component, Descriptor, Descriptors, Inner, Interrupted};",
     );
-    text.line("use outlast_glue_rt::{Operation, Reply, Request, Restorer, Stop, Word, EAGER, RECREATE, TRY};");
+    text.line(
+        "use outlast_glue_rt::{Operation, Reply, Request, Restorer, Stop, Word, EAGER, RECOVERED, RECREATE, TRY};",
+    );
     text.blank();
     for (name, ty) in &interface.typedefs {
         text.line(&format!("pub type {name} = {};", ty.rust));

@@ -120,12 +120,17 @@ fn walk(writer: &Writer, text: &mut Text) {
     }
     text.line("_ => continue,");
     text.close("};");
-    text.line("let step = Request { operation, flags: TRY, epoch, wanted: 0, words: &words, bytes: &[] };");
+    text.line("let step = Request { operation, flags: TRY | RECREATE, epoch, wanted: id, words: &words, bytes: &[] };");
     text.open("match self.channel.call(&step) {");
     text.line("Ok(_) | Err(Interrupted::Failed(CallError::Service(_))) => {}");
     text.line("Err(interrupted) => return Err(interrupted),");
     text.close("}");
     text.close("}");
+    if interface.properties.global {
+        text.line("// Others may see it now.");
+        text.line("let known = Request { operation: RECOVERED, epoch, wanted: id, ..Request::default() };");
+        text.line("self.channel.call(&known)?;");
+    }
     text.line("Ok(server)");
     text.close("}");
 }

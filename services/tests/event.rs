@@ -1,0 +1,122 @@
+//! Global descriptors through micro-reboots: made by one client, used by another.
+
+mod support;
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use outlast_glue_rt::{CallError, Handle, System};
+use outlast_services::stubs::event::Client;
+use support::{await_that, kill, start, while_killed, Chance};
+
+mod without_u0 {
+    #![allow(unused_imports, dead_code, unused_variables, non_camel_case_types, clippy::all)]
+    include!(concat!(env!("OUT_DIR"), "/event_without_u0.rs"));
+}
+
+mod without_r0 {
+    #![allow(unused_imports, dead_code, unused_variables, non_camel_case_types, clippy::all)]
+    include!(concat!(env!("OUT_DIR"), "/event_without_r0.rs"));
+}
+
+fn channel(handle: &Handle) -> outlast_glue_rt::Channel {
+    handle.grant().expect("a channel").open().expect("a channel")
+}
+
+fn kill_once(handle: &Handle) {
+    let deaths = handle.deaths().0;
+    kill(handle.instance(), libc::SIGKILL);
+    await_that(|| handle.deaths().0 > deaths);
+}
+
+#[test]
+fn every_trigger_of_one_client_is_waited_for_once_by_another_while_the_component_is_killed() {
+    let mut system = System::new();
+    let handle = start(&mut system, "event");
+    let (here, there) = (Client::new(channel(&handle)), Client::new(channel(&handle)));
+    let group = here.event_split(0, 1).expect("an event");
+    // Each client makes one, so that each needs the other to recover what it triggers.
+    let ping = here.event_split(group, 1).expect("an event");
+    let pong = there.event_split(group, 1).expect("an event in another client's group");
+    const LAST: u32 = u32::MAX;
+    let sent = AtomicU32::new(0);
+    let mut chance = Chance::new();
+    let (_, kills) = while_killed(&handle, &mut chance, || {
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for round in 1.. {
+                    here.event_wait(ping).expect("a trigger");
+                    match sent.load(Ordering::SeqCst) {
+                        LAST => break,
+                        sent => assert_eq!(sent, round, "woken by a trigger that nobody made"),
+                    }
+                    here.event_trigger(pong).expect("the other client's event");
+                }
+            });
+            for round in 1.. {
+                sent.store(round, Ordering::SeqCst);
+                there.event_trigger(ping).expect("the other client's event");
+                there.event_wait(pong).expect("a trigger");
+                if round >= 300 && handle.deaths().0 >= 12 {
+                    println!("{round} rounds");
+                    break;
+                }
+            }
+            sent.store(LAST, Ordering::SeqCst);
+            there.event_trigger(ping).expect("the other client's event");
+        });
+    });
+    println!("{kills} kills");
+    here.event_free(ping).expect("free");
+    assert_eq!(there.event_trigger(ping), Err(CallError::Refused(libc::EBADF)));
+    kill_once(&handle);
+    assert_eq!(there.event_trigger(ping), Err(CallError::Refused(libc::EBADF)), "freed for good");
+    there.event_trigger(pong).expect("still there");
+}
+
+#[test]
+fn a_trigger_that_nobody_waited_for_yet_is_kept() {
+    let mut system = System::new();
+    let handle = start(&mut system, "event");
+    let (here, there) = (Client::new(channel(&handle)), Client::new(channel(&handle)));
+    let event = here.event_split(0, 0).expect("an event");
+    there.event_trigger(event).expect("the other client's event");
+    kill_once(&handle);
+    assert_eq!(here.event_wait(event), Ok(0));
+    assert_eq!(here.count(), 1);
+}
+
+#[test]
+fn without_r0_a_trigger_is_lost() {
+    let mut system = System::new();
+    let handle = start(&mut system, "event");
+    let (here, there) = (without_r0::Client::new(channel(&handle)), Client::new(channel(&handle)));
+    let event = here.event_split(0, 0).expect("an event");
+    there.event_trigger(event).expect("the other client's event");
+    kill_once(&handle);
+    let waiter = std::thread::spawn(move || here.event_wait(event));
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert!(!waiter.is_finished());
+}
+
+#[test]
+fn without_u0_nobody_recovers_what_another_client_needs() {
+    let mut system = System::new();
+    let handle = start(&mut system, "event");
+    let (here, there) = (without_u0::Client::new(channel(&handle)), Client::new(channel(&handle)));
+    let event = here.event_split(0, 0).expect("an event");
+    there.event_trigger(event).expect("the other client's event");
+    kill_once(&handle);
+    assert_eq!(there.event_trigger(event), Err(CallError::Refused(libc::EOWNERDEAD)));
+    assert_eq!(here.event_wait(event), Ok(0), "its creator still can");
+}
+
+#[test]
+fn without_g0_the_component_does_not_know_what_another_client_needs() {
+    let mut system = System::new();
+    let handle = start(&mut system, "event-without-g0");
+    let (here, there) = (Client::new(channel(&handle)), Client::new(channel(&handle)));
+    let event = here.event_split(0, 0).expect("an event");
+    there.event_trigger(event).expect("the other client's event");
+    kill_once(&handle);
+    assert_eq!(there.event_trigger(event), Err(CallError::Refused(libc::EBADF)));
+}
