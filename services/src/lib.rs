@@ -3,6 +3,7 @@
 
 pub mod event;
 pub mod lock;
+pub mod timer;
 
 /// Stubs, as glue writes them.
 pub mod stubs {
@@ -15,5 +16,5 @@ pub mod stubs {
         };
     }
 
-    stubs!(event: "event.rs", lock: "lock.rs");
+    stubs!(event: "event.rs", lock: "lock.rs", timer: "timer.rs");
 }

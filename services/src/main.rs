@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use outlast_glue_rt::{run, Stop};
 use outlast_services::stubs::event::Service;
-use outlast_services::{event, lock, stubs};
+use outlast_services::{event, lock, stubs, timer};
 
 fn main() -> ExitCode {
     let name = std::env::args().nth(1).unwrap_or_default();
@@ -13,8 +13,9 @@ fn main() -> ExitCode {
         // For tests that show what G0 is for: the same stubs without it.
         "event-without-g0" => run(|| without_g0::Server(WithoutG0(event::Events::default()))),
         "lock" => run(|| stubs::lock::Server(lock::Locks::default())),
+        "timer" => run(|| stubs::timer::Server(timer::Timers::default())),
         _ => {
-            eprintln!("outlast-service: expected the name of a service, event or lock; found `{name}`");
+            eprintln!("outlast-service: expected the name of a service, event, lock or timer; found `{name}`");
             return ExitCode::from(2);
         }
     };

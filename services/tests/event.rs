@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use outlast_glue_rt::{CallError, Handle, System};
 use outlast_services::stubs::event::Client;
-use support::{await_that, kill, start, while_killed, Chance};
+use support::{kill_instance, start, while_killed, Chance};
 
 mod without_u0 {
     #![allow(unused_imports, dead_code, unused_variables, non_camel_case_types, clippy::all)]
@@ -20,12 +20,6 @@ mod without_r0 {
 
 fn channel(handle: &Handle) -> outlast_glue_rt::Channel {
     handle.grant().expect("a channel").open().expect("a channel")
-}
-
-fn kill_once(handle: &Handle) {
-    let deaths = handle.deaths().0;
-    kill(handle.instance(), libc::SIGKILL);
-    await_that(|| handle.deaths().0 > deaths);
 }
 
 #[test]
@@ -68,7 +62,7 @@ fn every_trigger_of_one_client_is_waited_for_once_by_another_while_the_component
     println!("{kills} kills");
     here.event_free(ping).expect("free");
     assert_eq!(there.event_trigger(ping), Err(CallError::Refused(libc::EBADF)));
-    kill_once(&handle);
+    kill_instance(&handle);
     assert_eq!(there.event_trigger(ping), Err(CallError::Refused(libc::EBADF)), "freed for good");
     there.event_trigger(pong).expect("still there");
 }
@@ -80,7 +74,7 @@ fn a_trigger_that_nobody_waited_for_yet_is_kept() {
     let (here, there) = (Client::new(channel(&handle)), Client::new(channel(&handle)));
     let event = here.event_split(0, 0).expect("an event");
     there.event_trigger(event).expect("the other client's event");
-    kill_once(&handle);
+    kill_instance(&handle);
     assert_eq!(here.event_wait(event), Ok(0));
     assert_eq!(here.count(), 1);
 }
@@ -92,7 +86,7 @@ fn without_r0_a_trigger_is_lost() {
     let (here, there) = (without_r0::Client::new(channel(&handle)), Client::new(channel(&handle)));
     let event = here.event_split(0, 0).expect("an event");
     there.event_trigger(event).expect("the other client's event");
-    kill_once(&handle);
+    kill_instance(&handle);
     let waiter = std::thread::spawn(move || here.event_wait(event));
     std::thread::sleep(std::time::Duration::from_millis(300));
     assert!(!waiter.is_finished());
@@ -105,7 +99,7 @@ fn without_u0_nobody_recovers_what_another_client_needs() {
     let (here, there) = (without_u0::Client::new(channel(&handle)), Client::new(channel(&handle)));
     let event = here.event_split(0, 0).expect("an event");
     there.event_trigger(event).expect("the other client's event");
-    kill_once(&handle);
+    kill_instance(&handle);
     assert_eq!(there.event_trigger(event), Err(CallError::Refused(libc::EOWNERDEAD)));
     assert_eq!(here.event_wait(event), Ok(0), "its creator still can");
 }
@@ -117,6 +111,6 @@ fn without_g0_the_component_does_not_know_what_another_client_needs() {
     let (here, there) = (Client::new(channel(&handle)), Client::new(channel(&handle)));
     let event = here.event_split(0, 0).expect("an event");
     there.event_trigger(event).expect("the other client's event");
-    kill_once(&handle);
+    kill_instance(&handle);
     assert_eq!(there.event_trigger(event), Err(CallError::Refused(libc::EBADF)));
 }

@@ -235,11 +235,12 @@ impl Handle {
         Ok(Grant { memory: memory.try_clone()?, doorbell: self.part.memory[2].try_clone()? })
     }
 
-    /// The process that serves now.
+    /// The process that serves now; 0 while there is none.
     pub fn instance(&self) -> u32 {
         self.part.control.instance.load(Acquire)
     }
 
+    /// The process that its instances are forked from; 0 while there is none.
     pub fn template(&self) -> u32 {
         self.part.control.template.load(Acquire)
     }

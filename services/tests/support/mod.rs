@@ -34,9 +34,25 @@ impl Chance {
 }
 
 pub fn kill(process: u32, signal: i32) {
-    assert!(process > 1);
-    // SAFETY: plain call; the number is that of a component's process, which its parent replaces only after its death.
-    unsafe { libc::kill(process as libc::pid_t, signal) };
+    // None at this moment: nothing to harm.
+    if process > 1 {
+        // SAFETY: plain call; the number is that of a process of ours, which was not known to be dead just now.
+        unsafe { libc::kill(process as libc::pid_t, signal) };
+    }
+}
+
+/// The process that serves, once there is one.
+pub fn alive(handle: &Handle) -> u32 {
+    await_that(|| handle.instance() != 0 || handle.given_up());
+    handle.instance()
+}
+
+/// Returns when its template has seen the death.
+pub fn kill_instance(handle: &Handle) {
+    let deaths = handle.deaths().0;
+    let instance = alive(handle);
+    kill(instance, libc::SIGKILL);
+    await_that(|| handle.deaths().0 > deaths || handle.given_up());
 }
 
 /// Kills the component at random moments while `work` is going on; how often.
@@ -48,10 +64,8 @@ pub fn while_killed<T>(handle: &Handle, chance: &mut Chance, work: impl FnOnce()
             let mut kills = 0;
             while !over.load(Ordering::SeqCst) {
                 std::thread::sleep(Duration::from_micros(500 + chance.below(9_500)));
-                let deaths = handle.deaths().0;
-                kill(handle.instance(), libc::SIGKILL);
+                kill_instance(handle);
                 kills += 1;
-                await_that(|| handle.deaths().0 > deaths || over.load(Ordering::SeqCst));
             }
             kills
         });

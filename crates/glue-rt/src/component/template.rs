@@ -62,6 +62,7 @@ pub fn run<C: Component + Clone>(boot: impl FnOnce() -> C) -> io::Error {
                 serve(pristine.clone(), &memory, started)
             }
             child => {
+                memory.control.instance.store(child as u32, Release);
                 watch(child, &memory);
                 noticed = Instant::now();
                 memory.control.deaths.fetch_add(1, SeqCst);
@@ -85,6 +86,8 @@ fn watch(child: libc::pid_t, memory: &Memory) {
         // SAFETY: one live entry.
         let ready = unsafe { libc::poll(&mut poll, 1, (HANG.as_millis() / 4) as libc::c_int) };
         if ready != 0 || pidfd < 0 {
+            // Before its number can be another's.
+            memory.control.instance.store(0, SeqCst);
             let mut status = 0;
             // SAFETY: as above.
             let waited = unsafe { libc::waitpid(child, &mut status, 0) };
@@ -122,7 +125,7 @@ fn hangs(memory: &Memory, since: &mut [Option<(u64, Instant)>]) -> bool {
 }
 
 /// The last instance is dead. What it left undone is undone, and threads that wait for it learn that it is gone. True if it
-/// was wanted: a call had been made that it had neither ended nor blocked.
+/// was wanted: a call was being executed.
 fn begin_epoch(memory: &Memory) -> bool {
     let mut wanted = false;
     // The registry first: it needs the slots as the dead left them.
@@ -144,7 +147,7 @@ fn begin_epoch(memory: &Memory) -> bool {
         for slot in &channel.slots[..(channel.used.load(SeqCst) as usize).min(SLOTS)] {
             slot.worker.store(0, SeqCst);
             let state = slot.state.load(SeqCst);
-            wanted |= matches!(state, REQUEST | RUNNING);
+            wanted |= state == RUNNING;
             let next = match state {
                 // T0: a thread that is blocked is woken if its stub asks for it.
                 BLOCKED if slot.flags.load(Relaxed) & EAGER == 0 => BLOCKED,

@@ -97,6 +97,21 @@ fn walk(writer: &Writer, text: &mut Text) {
         false => text.line("// Then the calls that lead to its state; none is waited for."),
     }
     let state = if interface.properties.global { "reply.words[7] as u32" } else { "inner.state" };
+    if interface.states().any(|(_, f)| f.replayed()) {
+        steps(writer, state, text);
+    }
+    if interface.properties.global {
+        text.line("// Others may see it now.");
+        text.line("let known = Request { operation: RECOVERED, epoch, wanted: id, ..Request::default() };");
+        text.line("self.channel.call(&known)?;");
+    }
+    text.line("Ok(server)");
+    text.close("}");
+}
+
+/// The calls that lead to the descriptor's state, made again.
+fn steps(writer: &Writer, state: &str, text: &mut Text) {
+    let interface = writer.interface;
     text.open(&format!("let steps: &[u32] = match {state} {{"));
     for (at, function) in interface.states() {
         let steps: Vec<String> = interface
@@ -125,13 +140,6 @@ fn walk(writer: &Writer, text: &mut Text) {
     text.line("Ok(_) | Err(Interrupted::Failed(CallError::Service(_))) => {}");
     text.line("Err(interrupted) => return Err(interrupted),");
     text.close("}");
-    text.close("}");
-    if interface.properties.global {
-        text.line("// Others may see it now.");
-        text.line("let known = Request { operation: RECOVERED, epoch, wanted: id, ..Request::default() };");
-        text.line("self.channel.call(&known)?;");
-    }
-    text.line("Ok(server)");
     text.close("}");
 }
 

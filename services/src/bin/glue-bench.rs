@@ -1,0 +1,130 @@
+//! What calls to a component, their tracking and its recovery cost, each beside a pipe's round trip in the same round.
+//! `glue-bench [ROUNDS]`; everything runs on one processor, where a hand-over is a context switch.
+
+use std::io::{Read, Write};
+use std::time::{Duration, Instant};
+
+use outlast_glue_rt::{Channel, Handle, Interrupted, Request, Spec, System};
+use outlast_services::stubs::lock::{operation, Client};
+
+const CALLS: u32 = 2_000;
+const DESCRIPTORS: u32 = 500;
+
+fn main() {
+    let rounds: usize = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(20);
+    stay_on_one_processor();
+    let program = std::env::current_exe().expect("this program").with_file_name("outlast-service");
+    let mut system = System::new();
+    let spec = Spec { name: "lock".into(), program, arguments: vec!["lock".into()] };
+    let handle = system.start(spec).expect("the lock component starts");
+    let channel = handle.grant().expect("a channel").open().expect("a channel");
+    channel.spin(0);
+    let client = Client::new(channel.clone());
+    let raw_lock = raw_lock(&channel);
+    let lock = client.lock_alloc().expect("a lock");
+    let mut pipe = Pipe::new();
+    let mut seen: [(&str, Vec<f64>); 6] = [
+        ("pipe round trip", Vec::new()),
+        ("call", Vec::new()),
+        ("call through a stub that tracks", Vec::new()),
+        ("micro-reboot, from the notice of the death", Vec::new()),
+        ("kill until the first call is answered", Vec::new()),
+        ("recovery of a descriptor, beyond the call", Vec::new()),
+    ];
+    let mut raw_lock = raw_lock;
+    for _ in 0..rounds {
+        let mut note = |at: usize, micros: f64| seen[at].1.push(micros);
+        note(0, each(CALLS, || pipe.round_trip()));
+        let words = [raw_lock, 1];
+        let request =
+            Request { operation: operation::LOCK_PRETAKE, epoch: channel.epoch(), words: &words, ..Request::default() };
+        note(1, each(CALLS, || drop(channel.call(&request).expect("a reply"))));
+        let tracked = each(CALLS, || assert!(client.lock_pretake(lock, 1).is_ok()));
+        note(2, tracked);
+        let many: Vec<u64> = (0..DESCRIPTORS).map(|_| client.lock_alloc().expect("a lock")).collect();
+        let killed = kill(&handle);
+        client.lock_pretake(lock, 1).expect("a reply");
+        note(4, killed.elapsed().as_secs_f64() * 1e6);
+        note(3, handle.last_reboot().as_secs_f64() * 1e6);
+        let mut each_one = many.iter();
+        let all = each(DESCRIPTORS, || assert!(client.lock_pretake(*each_one.next().expect("one left"), 1).is_ok()));
+        note(5, all - tracked);
+        for one in many {
+            client.lock_free(one).expect("free");
+        }
+        raw_lock = self::raw_lock(&channel);
+    }
+    println!("{:<44} {:>8} {:>8} {:>8}  (microseconds, {rounds} rounds)", "", "quartile", "median", "quartile");
+    for (name, values) in &mut seen {
+        values.sort_by(f64::total_cmp);
+        let at = |part: usize| values[(values.len() - 1) * part / 4];
+        println!("{name:<44} {:>8.2} {:>8.2} {:>8.2}", at(1), at(2), at(3));
+    }
+}
+
+/// Microseconds of one of so many.
+fn each(count: u32, mut work: impl FnMut()) -> f64 {
+    let start = Instant::now();
+    (0..count).for_each(|_| work());
+    start.elapsed().as_secs_f64() * 1e6 / f64::from(count)
+}
+
+/// A lock as the component itself calls it.
+fn raw_lock(channel: &Channel) -> u64 {
+    loop {
+        let request = Request { operation: operation::LOCK_ALLOC, epoch: channel.epoch(), ..Request::default() };
+        match channel.call(&request) {
+            Ok(reply) => return reply.words[0],
+            Err(Interrupted::Fault { .. }) => {}
+            Err(Interrupted::Failed(error)) => panic!("{error}"),
+        }
+    }
+}
+
+fn kill(handle: &Handle) -> Instant {
+    let deaths = handle.deaths().0;
+    let start = Instant::now();
+    let instance = handle.instance() as libc::pid_t;
+    assert!(instance > 1, "the component serves");
+    // SAFETY: plain call; the number is that of our component's process.
+    unsafe { libc::kill(instance, libc::SIGKILL) };
+    while handle.deaths().0 == deaths && start.elapsed() < Duration::from_secs(10) {
+        std::thread::yield_now();
+    }
+    start
+}
+
+fn stay_on_one_processor() {
+    // SAFETY: a zeroed set is valid; one that runs here is set in it. Children inherit it.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(libc::sched_getcpu().max(0) as usize, &mut set);
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set);
+    }
+}
+
+/// `cat`, which sends back what it gets.
+struct Pipe {
+    echo: std::process::Child,
+}
+
+impl Pipe {
+    fn new() -> Self {
+        let piped = std::process::Stdio::piped;
+        let echo = std::process::Command::new("cat").stdin(piped()).stdout(piped()).spawn();
+        Self { echo: echo.expect("cat") }
+    }
+
+    fn round_trip(&mut self) {
+        let mut byte = [1];
+        self.echo.stdin.as_mut().expect("piped").write_all(&byte).expect("a byte");
+        self.echo.stdout.as_mut().expect("piped").read_exact(&mut byte).expect("a byte");
+    }
+}
+
+impl Drop for Pipe {
+    fn drop(&mut self) {
+        drop(self.echo.stdin.take());
+        let _ = self.echo.wait();
+    }
+}
