@@ -42,10 +42,14 @@ fn start_waker(program: pid_t) -> Option<pid_t> {
             -1 => None,
             0 => {
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-                while libc::getppid() == supervisor && processes::is_stopped(program) {
+                // Continued before it has stopped, it would stop for good: it may be slower than this process.
+                let is_over = || processes::is_stopped(supervisor) && !processes::is_stopped(program);
+                while libc::getppid() == supervisor && !is_over() {
                     std::thread::sleep(PULSE);
                 }
-                libc::kill(supervisor, libc::SIGCONT);
+                if libc::getppid() == supervisor {
+                    libc::kill(supervisor, libc::SIGCONT);
+                }
                 libc::_exit(0)
             }
             pid => Some(pid),
