@@ -52,8 +52,6 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "written_pages",
             "signals",
             "threads",
-            "java_churn",
-            "printers",
             "sleepers",
         ],
     ),

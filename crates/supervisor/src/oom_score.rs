@@ -2,6 +2,7 @@
 //! program back: where that is allowed they are exempt, also from the end of a whole control group (`memory.oom.group`).
 
 use crate::log::{Entry, Kind};
+use crate::processes;
 use crate::supervisor::Supervisor;
 use libc::pid_t;
 use outlast_image::degradation::Degradation;
@@ -33,8 +34,8 @@ impl Supervisor {
             set(pid, self.meta.oom_score);
         }
         let groups = self.count.as_ref().and_then(|(count, _)| count.groups.as_ref());
-        // One that is dead already is nowhere, and has a successor that will be put there.
-        let is_elsewhere = groups.is_some_and(|groups| !groups.take(pid)) && self.kin.is_alive(pid);
+        // One that is dead or dying is nowhere, and has a successor that will be put there.
+        let is_elsewhere = groups.is_some_and(|groups| !groups.take(pid)) && !processes::is_ending(pid);
         if is_elsewhere && self.generation.degrade(Degradation::ControlGroup) {
             self.log.add(&Entry::new(Kind::Degradation).cause(Degradation::ControlGroup.key()).pid(pid));
         }

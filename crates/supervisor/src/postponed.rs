@@ -3,6 +3,7 @@
 use crate::end::End;
 use crate::kin::Legacy;
 use crate::log::{Entry, Kind};
+use crate::processes;
 use crate::shortage::Count;
 use crate::supervisor::Supervisor;
 use std::sync::atomic::Ordering::Acquire;
@@ -54,8 +55,8 @@ impl Supervisor {
         let is_old = self.count.as_ref().is_none_or(|(count, at)| count.grows_old() && at.elapsed() >= OLD);
         if is_old && self.postponed.is_none() {
             let count = Count::of(self.pid);
-            // Of one that is dead by now the kernel may have told other groups.
-            if self.kin.is_alive(self.pid) {
+            // Of one that is dead or dying by now the kernel may have told other groups.
+            if !processes::is_ending(self.pid) {
                 self.count = Some((count, Instant::now()));
             }
         }
