@@ -40,6 +40,8 @@ pub const CASES: &[Case] = &[
     .with_threads(),
     Case::new("attributes", |_| Ok(Program::new(&[&program("attributes"), "400"])), |_| Drive::Pipes(Input::none()))
         .with_threads(),
+    Case::new("births", |_| Ok(Program::new(&[&program("births"), "1000"])), |_| Drive::Pipes(Input::none()))
+        .with_threads(),
     Case::new("openmp", |_| Ok(Program::new(&[&program("openmp"), "60"])), |_| Drive::Pipes(Input::none()))
         .with_threads(),
     Case::new("pool", |_| Ok(Program::new(&[&program("pool"), "150"])), |_| Drive::Pipes(Input::none())).with_threads(),

@@ -24,6 +24,7 @@ use outlast_image::event::phase as at;
 pub const CLONE_THREAD: u64 = 0x10000;
 const CLONE_SETTLS: u64 = 0x8_0000;
 const CLONE_CHILD_CLEARTID: u64 = 0x20_0000;
+const CLONE_CHILD_SETTID: u64 = 0x100_0000;
 /// What makes a thread: CLONE_VM, FS, FILES, SIGHAND, THREAD and SYSVSEM.
 pub const THREAD: u64 = 0x100 | 0x200 | 0x400 | 0x800 | CLONE_THREAD | 0x4_0000;
 
@@ -65,7 +66,11 @@ global_asm!(
 );
 
 extern "C" {
-    fn clone_thread(args: *const [u64; 7], child: *mut Thread, begin: unsafe extern "C" fn(&mut Thread) -> !) -> i64;
+    pub fn clone_thread(
+        args: *const [u64; 7],
+        child: *mut Thread,
+        begin: unsafe extern "C" fn(&mut Thread) -> !,
+    ) -> i64;
 }
 
 /// The program makes a thread.
@@ -96,6 +101,10 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call, flags: u64, stack: u64
         return Outcome::Return(r);
     }
     (child.tid, child.real_tid) = (r as u32, r as u32);
+    if flags & CLONE_CHILD_SETTID != 0 {
+        // A bad address is nobody's error, as for the kernel.
+        user::write(tid_address, &child.tid);
+    }
     scheduling::inherited(child);
     world::settle(place);
     Outcome::Return(r)
@@ -141,12 +150,14 @@ pub fn prepare_several(e: &mut Engine, t: &mut Thread) -> bool {
     true
 }
 
-/// Has the kernel make the thread of `child` as the program's `call` says, but on the engine's stack.
+/// Has the kernel make the thread of `child` as the program's `call` says, but on the engine's stack, and without its id in the
+/// program's word: the kernel writes that when the thread has its first turn, and a thread that is made again after a commit before
+/// that has none.
 fn make(child: &mut Thread, call: &Call, begin: unsafe extern "C" fn(&mut Thread) -> !) -> i64 {
     let mut args = *call;
     let mut room: CloneArgs = [0; 16];
     match call.nr {
-        nr::CLONE => args.args[1] = child.stack_top,
+        nr::CLONE => (args.args[0], args.args[1]) = (call.args[0] & !CLONE_CHILD_SETTID, child.stack_top),
         _ => {
             let bytes = bytemuck::bytes_of_mut(&mut room);
             let len = call.args[1] as usize;
@@ -156,6 +167,7 @@ fn make(child: &mut Thread, call: &Call, begin: unsafe extern "C" fn(&mut Thread
             if !user::read_bytes(call.args[0], &mut bytes[..len]) {
                 return err::EFAULT;
             }
+            room[field::FLAGS] &= !CLONE_CHILD_SETTID;
             (room[field::STACK], room[field::STACK_SIZE]) = (child.stack_top - STACK, STACK);
             args.args[0] = room.as_ptr() as u64;
         }
