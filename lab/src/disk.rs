@@ -4,7 +4,7 @@
 //! medium. When power fails each cached sector has been written in one of its versions or not at all, whichever the seed
 //! says: sectors reach a medium in any order, and only whole.
 
-use crate::random::Random;
+use fastrand::Rng;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
@@ -89,18 +89,18 @@ impl Disk {
     }
 
     /// Power fails. How many sectors were in the cache, and how many of those are lost or older than the last version.
-    pub fn lose_power(&mut self, random: &mut Random) -> io::Result<(usize, usize)> {
+    pub fn lose_power(&mut self, random: &mut Rng) -> io::Result<(usize, usize)> {
         self.fuse = None;
         let cached = std::mem::take(&mut self.cache);
         let (count, mut lost) = (cached.len(), 0);
         // Nothing of the cache, half of it, nearly all: which it is matters more than which sectors.
-        let share = [0, 50, 95][random.below(3) as usize];
+        let share = [0, 50, 95][random.u64(..3) as usize];
         for (sector, versions) in cached {
-            if random.below(100) >= share {
+            if random.u64(..100) >= share {
                 lost += 1;
                 continue;
             }
-            let version = random.below(versions.len() as u64) as usize;
+            let version = random.u64(..versions.len() as u64) as usize;
             lost += usize::from(version + 1 != versions.len());
             self.medium.write_all_at(&versions[version], sector * SECTOR as u64)?;
         }
@@ -137,7 +137,7 @@ mod tests {
             disk.write(SECTOR as u64, &[2; SECTOR], false).expect("a cache");
             disk.write(SECTOR as u64, &[3; SECTOR], false).expect("a cache");
             assert_eq!((sector(&disk, 0), sector(&disk, 1)), (1, 3));
-            disk.lose_power(&mut Random::new(seed)).expect("a medium");
+            disk.lose_power(&mut Rng::with_seed(seed)).expect("a medium");
             assert_eq!((sector(&disk, 0), sector(&disk, 2)), (1, 1));
             match sector(&disk, 1) {
                 1 => lost += 1,

@@ -6,7 +6,6 @@ mod initramfs;
 mod nbd;
 mod oracle;
 mod power;
-mod random;
 
 use clap::Parser;
 use guest::Kernel;

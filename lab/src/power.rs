@@ -3,7 +3,7 @@
 use crate::disk::Disk;
 use crate::guest::{Guest, Kernel};
 use crate::oracle::{self, Stretch};
-use crate::random::Random;
+use fastrand::Rng;
 use std::error::Error;
 use std::fs::File;
 use std::path::Path;
@@ -43,7 +43,7 @@ pub fn round(
     lines: usize,
     repeatable: &Repeatable,
 ) -> Result<Tally, Box<dyn Error>> {
-    let mut random = Random::new(seed);
+    let mut random = Rng::with_seed(seed);
     let image = room.join("image");
     File::create(&image)?.set_len(DISK)?;
     let made = Command::new("mkfs.ext4").args(["-q", "-F", "-E", "lazy_itable_init=0"]).arg(&image).status()?;
@@ -59,14 +59,14 @@ pub fn round(
         let mut guest = Guest::boot(room, kernel, &disk)?;
         let is_last = boot as u32 >= losses;
         // Somewhere behind what was told, so that there is an end.
-        let until = if is_last { usize::MAX } else { 1 + random.below(lines as u64 / (losses as u64 + 1)) as usize };
+        let until = if is_last { usize::MAX } else { 1 + random.u64(..lines as u64 / (losses as u64 + 1)) as usize };
         let mut is_off = guest.await_lines(until)?;
         // In the middle of what a commit writes, or at any moment.
-        if !is_off && random.below(4) > 0 {
-            lock(&disk).light(1 + random.below(100));
+        if !is_off && random.u64(..4) > 0 {
+            lock(&disk).light(1 + random.u64(..100));
             is_off = guest.await_that(|_| lock(&disk).is_dead())?;
         } else if !is_off {
-            std::thread::sleep(Duration::from_micros(random.below(30_000)));
+            std::thread::sleep(Duration::from_micros(random.u64(..30_000)));
         }
         let console = guest.console();
         let (boot_times, now_off) = (guest.times(), Instant::now());

@@ -200,10 +200,11 @@ fn note_closing(e: &mut Engine, call: &Call) {
 }
 
 /// Must the commit that is made settle?
+#[inline]
 pub fn settles(e: &Engine) -> bool {
-    let is_first = e.store.as_ref().is_some_and(|store| store.seq() == store.params().base_seq);
-    let folds = e.store.as_ref().is_some_and(|store| store.wants_fold());
-    !is_on(e) || e.lag.must || is_first || folds
+    !is_on(e)
+        || e.lag.must
+        || e.store.as_ref().is_some_and(|store| store.seq() == store.params().base_seq || store.wants_fold())
 }
 
 /// Puts the files' sizes into the commit.
