@@ -4,6 +4,7 @@
 use crate::calls::segments;
 use crate::control::{control, fail};
 use crate::entry::store_region;
+use crate::kept_files::Keeper;
 use crate::own_descriptors::Passing;
 use crate::scratch;
 use crate::state::engine;
@@ -162,7 +163,7 @@ fn serve() -> ! {
         syscall!(nr::SETPGID, 0, 0);
         syscall!(nr::PRCTL, PR_SET_NAME, c"outlast-anchor".as_ptr());
         let (me, born) = (syscall!(nr::GETPID) as i32, now_ns());
-        let mut watch = Watch::new();
+        let (mut watch, mut keeper) = (Watch::new(), Keeper::new());
         loop {
             let role = role(me, now_ns() - born < NEWBORN_NS);
             let command = c.anchor_command.load(Acquire);
@@ -181,7 +182,7 @@ fn serve() -> ! {
                         respawn();
                     }
                 }
-                (Role::Serving, _) => watch.sleep(&c.anchor_command, command),
+                (Role::Serving, _) => watch.sleep(&c.anchor_command, command, keeper.attend()),
                 (Role::Waiting, _) => {
                     futex_wait(&c.anchor_command, command, Some(1_000_000));
                 }

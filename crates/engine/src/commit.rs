@@ -94,6 +94,7 @@ pub fn commit_stopped(e: &mut Engine, t: &mut Thread, pending: PendingCall) -> u
             locked::mark(encoded);
         }
         e.held.look(e.fds.own, encoded);
+        e.told_files.tell(encoded);
         let mut key = 0;
         for piece in encoded.chunks(REGIONS_PIECE) {
             store.put(object::REGIONS, key, piece);

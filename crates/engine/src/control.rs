@@ -58,6 +58,15 @@ pub fn unreadable(why: u32) -> ! {
     die()
 }
 
+/// The same, for want of a file that the program maps.
+#[cold]
+pub fn lost_file(path: &[u8]) -> ! {
+    for (byte, to) in path.iter().chain(&[0]).zip(&control().lost_file) {
+        to.store(*byte, Relaxed);
+    }
+    unreadable(outlast_image::control::unreadable::FILE)
+}
+
 /// Ends the process, all of its threads, by SIGKILL.
 pub fn die() -> ! {
     loop {

@@ -6,6 +6,7 @@ use crate::own_descriptors::Passing;
 use crate::regions::{self, Regions};
 use crate::state::{Engine, OwnFd};
 use crate::sys::{err, nr, syscall};
+use crate::undo::look::{self, Identity, Look};
 use outlast_image::layout::HELD_FILES;
 use outlast_image::region::backing;
 
@@ -13,22 +14,21 @@ const O_CLOEXEC: u64 = 0o2000000;
 const O_NOFOLLOW: u64 = 0o400000;
 const O_RDWR: u64 = 2;
 const AT_FDCWD: u64 = -100i64 as u64;
-const AT_SYMLINK_NOFOLLOW: u64 = 0x100;
-const NEWFSTATAT: u64 = 262;
-const S_IFMT: u64 = 0o170000;
-const S_IFREG: u64 = 0o100000;
 
-/// A file that is held; inode 0: none.
+/// A file that is held, or none.
 #[derive(Clone, Copy)]
 struct File {
-    inode: u64,
-    dev: u64,
+    identity: Identity,
     /// How many commits in a row have not found it mapped.
     idle: u32,
 }
 
 impl File {
-    const NONE: File = File { inode: 0, dev: 0, idle: 0 };
+    const NONE: File = File { identity: Identity::NONE, idle: 0 };
+
+    fn is_there(&self) -> bool {
+        self.identity != Identity::NONE
+    }
 }
 
 /// The files, in the order of the engine's descriptors for them.
@@ -38,35 +38,14 @@ pub struct Held {
     maps_named: bool,
 }
 
-/// What fstat tells.
-struct Status {
-    dev: u64,
-    inode: u64,
-    links: u64,
-    is_regular: bool,
-}
-
-impl Status {
-    fn of(stat: impl Fn(*mut u64) -> i64) -> Option<Status> {
-        let mut st = [0u64; 18];
-        let told = !err::is(stat(st.as_mut_ptr()));
-        told.then_some(Status { dev: st[0], inode: st[1], links: st[2], is_regular: st[3] & S_IFMT == S_IFREG })
-    }
-
-    fn of_descriptor(fd: i32) -> Option<Status> {
-        // SAFETY: fstat writes 144 bytes.
-        Status::of(|st| unsafe { syscall!(nr::FSTAT, fd, st) })
-    }
-}
-
 impl Held {
     pub const NONE: Held = Held { files: [File::NONE; HELD_FILES], maps_named: false };
 
     /// Lets go of what the regions of two commits in a row do not have: nobody goes back to one before them. `own` is the first of
     /// the engine's descriptors.
     pub fn look(&mut self, own: i32, object: &[u8]) {
-        for (place, file) in self.files.iter_mut().enumerate().filter(|(_, file)| file.inode != 0) {
-            let is_mapped = Regions::new(object).any(|m| m.region.inode == file.inode);
+        for (place, file) in self.files.iter_mut().enumerate().filter(|(_, file)| file.is_there()) {
+            let is_mapped = Regions::new(object).any(|m| m.region.inode == file.identity.inode());
             file.idle = if is_mapped { 0 } else { file.idle + 1 };
             if file.idle > 1 {
                 *file = File::NONE;
@@ -78,16 +57,16 @@ impl Held {
 
     /// Is there one that the next commit may find unused?
     pub fn is_idle(&self) -> bool {
-        self.files.iter().any(|file| file.inode != 0 && file.idle > 0)
+        self.files.iter().any(|file| file.is_there() && file.idle > 0)
     }
 }
 
 /// The program has mapped the file shared.
 pub fn mapped(e: &mut Engine, fd: i32) {
-    match Status::of_descriptor(fd).filter(|status| status.is_regular) {
-        Some(status) if status.links == 0 => hold(e, &status, fd),
-        Some(_) => e.held.maps_named = true,
-        None => {}
+    match look::of(fd) {
+        Ok(look) if look.is_regular() && look.links == 0 => hold(e, &look, fd),
+        Ok(look) => e.held.maps_named |= look.is_regular(),
+        Err(_) => {}
     }
 }
 
@@ -101,32 +80,33 @@ pub fn unlinking(e: &mut Engine, call: &Call) {
     if !e.held.maps_named {
         return;
     }
-    // SAFETY: writes 144 bytes; the kernel checks the program's pointer.
-    let status = Status::of(|st| unsafe { syscall!(NEWFSTATAT, dir, path, st, AT_SYMLINK_NOFOLLOW) });
-    let Some(status) = status.filter(|status| status.is_regular && status.links == 1) else { return };
+    let Some(look) = look::at(dir as i64, path as *const u8).ok().filter(|look| look.is_regular() && look.links == 1)
+    else {
+        return;
+    };
     let mut is_mapped = false;
     regions::for_each(regions::read_maps(), (e.kernel.start_brk, e.kernel.brk), |m| {
-        is_mapped |= m.region.backing == backing::SHARED_FILE && m.region.inode == status.inode;
+        is_mapped |= m.region.backing == backing::SHARED_FILE && m.region.inode == look.identity.inode();
     });
-    // SAFETY: as above.
+    // SAFETY: the kernel checks the program's pointer.
     let open = |mode| Passing::of(|| unsafe { syscall!(nr::OPENAT, dir, path, mode | O_NOFOLLOW | O_CLOEXEC, 0) });
     if is_mapped {
         if let Ok(file) = open(O_RDWR).or_else(|_| open(0)) {
-            hold(e, &status, file.fd as i32);
+            hold(e, &look, file.fd as i32);
         }
     }
 }
 
 /// Keeps a copy of the descriptor. With no place left the mapping may be lost in a recovery, which then says so.
-fn hold(e: &mut Engine, status: &Status, fd: i32) {
+fn hold(e: &mut Engine, look: &Look, fd: i32) {
     let files = &e.held.files;
-    if files.iter().any(|file| (file.dev, file.inode) == (status.dev, status.inode)) {
+    if files.iter().any(|file| file.identity == look.identity) {
         return;
     }
-    let Some(free) = files.iter().position(|file| file.inode == 0) else { return };
+    let Some(free) = files.iter().position(|file| !file.is_there()) else { return };
     // SAFETY: the number is the engine's.
     if !err::is(unsafe { syscall!(nr::DUP3, fd, number(e.fds.own, free), O_CLOEXEC) }) {
-        e.held.files[free] = File { inode: status.inode, dev: status.dev, idle: 0 };
+        e.held.files[free] = File { identity: look.identity, idle: 0 };
     }
 }
 
@@ -137,15 +117,15 @@ fn number(own: i32, place: usize) -> i32 {
 
 /// In a restored process: what its predecessors held.
 pub fn recover(e: &mut Engine) {
-    let file_of = |fd| match Status::of_descriptor(fd).filter(|status| status.is_regular) {
-        Some(Status { dev, inode, .. }) => File { inode, dev, idle: 0 },
-        None => File::NONE,
+    let file_of = |fd| match look::of(fd) {
+        Ok(look) if look.is_regular() => look.identity,
+        _ => Identity::NONE,
     };
     let session = file_of(e.own_fd(OwnFd::Session));
     for place in 0..HELD_FILES {
-        let file = file_of(number(e.fds.own, place));
-        let is_session = (file.dev, file.inode) == (session.dev, session.inode);
-        e.held.files[place] = if is_session { File::NONE } else { file };
+        let identity = file_of(number(e.fds.own, place));
+        let is_session = identity == session;
+        e.held.files[place] = File { identity: if is_session { Identity::NONE } else { identity }, idle: 0 };
     }
     e.held.maps_named = true;
 }

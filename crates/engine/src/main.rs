@@ -27,6 +27,7 @@ mod hot;
 mod in_hand;
 mod inputs;
 mod interrupted;
+mod kept_files;
 mod kernel_writes;
 mod lag;
 mod lock;

@@ -102,6 +102,8 @@ pub struct Engine {
     pub contexts_dirty: bool,
     /// Files that the program maps and has no descriptor of.
     pub held: crate::held_files::Held,
+    /// Files that it maps, as the anchor knows.
+    pub told_files: crate::kept_files::Told,
     /// Regions may have changed since the last commit.
     pub maps_dirty: bool,
     pub drops: [(u64, u64); DROPS],
@@ -177,6 +179,7 @@ pub static mut ENGINE: Engine = Engine {
     directory_dirty: true,
     contexts_dirty: false,
     held: crate::held_files::Held::NONE,
+    told_files: crate::kept_files::Told::NOTHING,
     maps_dirty: false,
     drops: [(0, 0); DROPS],
     drop_count: 0,

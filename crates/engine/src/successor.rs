@@ -1,7 +1,7 @@
 //! When the supervisor dies, the anchor starts another one: with the program's rights, and with nothing else of it.
 
 use crate::control::control;
-use crate::sys::{err, futex_wait, futex_wait_either, nr, syscall};
+use crate::sys::{err, futex_wait, futex_wait_any, nr, syscall};
 use core::sync::atomic::{AtomicU32, Ordering::*};
 use outlast_image::control::supervisor::DIED;
 use outlast_image::layout::{session, SESSION_BASE};
@@ -28,19 +28,24 @@ impl Watch {
         Watch { tries: 0 }
     }
 
-    /// Sleeps until `command` may have changed from `seen`, and meanwhile sees to it that there is a supervisor.
-    pub fn sleep(&mut self, command: &AtomicU32, seen: u32) {
+    /// Sleeps until `command` may have changed from `seen`, and meanwhile sees to it that there is a supervisor. While there is
+    /// none to be started, `other` is waited for, too: a word with what it is, or nanoseconds.
+    pub fn sleep(&mut self, command: &AtomicU32, seen: u32, other: Result<(&AtomicU32, u32), u64>) {
         let word = &control().supervisor;
         let supervisor = word.load(Acquire);
-        let mut patience = None;
+        let mut other = other;
         if supervisor & DIED == 0 {
             self.tries = 0;
         } else if self.tries < TRIES {
             start();
-            patience = Some(FIRST_PATIENCE_NS << self.tries);
+            other = Err(FIRST_PATIENCE_NS << self.tries);
             self.tries += 1;
         }
-        let r = futex_wait_either([(command, seen), (word, supervisor)], patience);
+        let (patience, words) = (other.err(), [(command, seen), (word, supervisor)]);
+        let r = match other {
+            Ok(third) => futex_wait_any([words[0], words[1], third], None),
+            Err(_) => futex_wait_any(words, patience),
+        };
         if r == err::ENOSYS || r == err::EPERM {
             futex_wait(command, seen, Some(patience.unwrap_or(PULSE_NS)));
         }

@@ -126,7 +126,10 @@ pub fn futex_wait(word: &core::sync::atomic::AtomicU32, value: u32, timeout_ns: 
 }
 
 /// Sleeps while each word is the value beside it; wakes up for any reason. ENOSYS or EPERM if that cannot be had.
-pub fn futex_wait_either(words: [(&core::sync::atomic::AtomicU32, u32); 2], timeout_ns: Option<u64>) -> i64 {
+pub fn futex_wait_any<const N: usize>(
+    words: [(&core::sync::atomic::AtomicU32, u32); N],
+    timeout_ns: Option<u64>,
+) -> i64 {
     /// FUTEX2_SIZE_U32, in memory shared with other processes.
     const SHARED_WORD: u64 = 2;
     const CLOCK_MONOTONIC: u64 = 1;

@@ -1,6 +1,6 @@
 //! The control page: the mailbox between engine, anchor and supervisor. Volatile: recovery trusts nothing in it.
 
-use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
+use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, AtomicU8};
 
 /// Values of [`Control::state`].
 pub mod state {
@@ -69,6 +69,8 @@ pub mod unreadable {
     pub const SYNC: u32 = 7;
     /// A thread was in the middle of the vDSO of another kernel.
     pub const KERNEL: u32 = 8;
+    /// A file that the program maps is not there any more, or is another one; [`super::Control::lost_file`] names it.
+    pub const FILE: u32 = 9;
 }
 
 /// Whether a supervisor watches. Values of [`Control::supervisor`], as the kernel defines them for robust futexes; all else
@@ -256,6 +258,10 @@ pub struct Control {
     pub perturbation: AtomicU32,
     /// Engine: pages of room around mappings that it has made.
     pub room: AtomicU32,
+    /// Engine: counts the lists of mapped files that it has written for the anchor. A futex.
+    pub mapped_files: AtomicU32,
+    /// Engine: a path, ended by a zero if it is shorter, for [`unreadable::FILE`].
+    pub lost_file: [AtomicU8; 512],
 }
 
 /// First word of a control page.

@@ -36,8 +36,13 @@ pub const THREADS: usize = 1024;
 /// Bytes of a place.
 pub const THREAD_LEN: u64 = 512 << 10;
 
+/// Where the anchor, and a restore, map files that the program maps, lest they vanish.
+pub const KEPT_BASE: u64 = THREADS_BASE + THREADS as u64 * THREAD_LEN;
+/// Room for them.
+pub const KEPT_LEN: u64 = 1 << 38;
+
 /// End of everything that is the engine's.
-pub const ENGINE_END: u64 = THREADS_BASE + THREADS as u64 * THREAD_LEN;
+pub const ENGINE_END: u64 = KEPT_BASE + KEPT_LEN;
 /// End of user addresses with four-level page tables.
 pub const USER_END: u64 = 0x7fff_ffff_f000;
 
@@ -73,6 +78,10 @@ pub mod session {
     pub const BOUNCE: u64 = 256 << 10;
     /// Length of the bounce buffer in bytes.
     pub const BOUNCE_LEN: u64 = 1 << 20;
+    /// Files that the program maps, as the anchor is told.
+    pub const MAPPED_FILES: u64 = BOUNCE + BOUNCE_LEN;
+    /// Length of that list in bytes.
+    pub const MAPPED_FILES_LEN: u64 = 512 << 10;
 }
 
 /// Descriptors of the engine sit just below this number, or below the soft limit if that is lower.

@@ -256,11 +256,11 @@ impl Supervisor {
             }
             Verdict::Unreadable(reason) if self.keeps_generations() => {
                 self.kept = true;
-                self.go_further_back(&format!("the store {}", unreadable::words(reason)), 0, end)
+                self.go_further_back(&unreadable::sentence(reason, self.generation.control()), 0, end)
             }
             Verdict::Unreadable(reason) => {
                 self.kept = true;
-                Some(self.give_up(&format!("the store {}", unreadable::words(reason)), end))
+                Some(self.give_up(&unreadable::sentence(reason, self.generation.control()), end))
             }
             Verdict::Recover(signal) => match self.tries.patience() {
                 Some(patience) => {

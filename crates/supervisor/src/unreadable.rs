@@ -1,6 +1,18 @@
 //! A store that the engine cannot read: the program cannot be brought back, and everything of it is kept.
 
-use outlast_image::control::unreadable as why;
+use outlast_image::control::{unreadable as why, Control};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// The same about the store of the program whose control page this is.
+pub fn sentence(reason: u32, control: &Control) -> String {
+    if reason != why::FILE {
+        return format!("the store {}", words(reason));
+    }
+    let path: Vec<u8> = control.lost_file.iter().map(|byte| byte.load(Relaxed)).take_while(|byte| *byte != 0).collect();
+    // Whatever the name holds: it is written to a terminal.
+    let path = String::from_utf8_lossy(&path).escape_debug().to_string();
+    format!("{path}, which it maps, was removed or replaced; put it back under that name (the file itself: a copy is another one), then resume")
+}
 
 /// What is wrong with the store, and what to do about it.
 pub fn words(reason: u32) -> &'static str {

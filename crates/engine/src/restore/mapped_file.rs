@@ -1,7 +1,8 @@
 //! The file behind a mapping: opened by its name or, where it has none any more (a memfd, an unlinked file), found among
-//! the program's descriptors.
+//! the program's descriptors or among what is kept of it.
 
 use crate::descriptors::for_each_open;
+use crate::kept_files;
 use crate::own_descriptors::Passing;
 use crate::regions::Mapped;
 use crate::sys::{nr, syscall};
@@ -26,6 +27,7 @@ pub fn map_file<'a>(m: &Mapped<'a>, flags: u64, prot: u64, last: &mut Last<'a>) 
     }
     (m.region.flags & region_flag::DELETED == 0 && map_by_name(m, flags, prot, last))
         || map_by_descriptor(m, flags, prot)
+        || kept_files::take(&m.region, prot)
 }
 
 fn map_by_name<'a>(m: &Mapped<'a>, flags: u64, prot: u64, last: &mut Last<'a>) -> bool {

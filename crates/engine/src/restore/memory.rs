@@ -7,6 +7,7 @@ use super::image;
 use super::mapped_file::{map_file, Last};
 use crate::calls::segments::{self, Bringing};
 use crate::control::{self, degrade, fail};
+use crate::kept_files;
 use crate::locked;
 use crate::regions::{self, Mapped, Regions};
 use crate::rewrite::CodeMemory;
@@ -19,7 +20,7 @@ use outlast_image::control::unreadable;
 use outlast_image::degradation::Degradation;
 use outlast_image::inject::option;
 use outlast_image::layout::{ENGINE_BASE, ENGINE_END, STORE_BASE, USER_END};
-use outlast_image::region::{backing, Region};
+use outlast_image::region::{backing, region_flag, Region};
 
 const READ_WRITE: u64 = 1 | 2;
 const MAP_SHARED: u64 = 1;
@@ -29,6 +30,8 @@ const MAP_ANONYMOUS: u64 = 0x20;
 const MAP_GROWSDOWN: u64 = 0x100;
 const MAP_NORESERVE: u64 = 0x4000;
 const MAP_HUGETLB: u64 = 0x4_0000;
+/// What the kernel calls private memory of huge pages.
+const HUGE_PAGES: &[u8] = b"/anon_hugepage";
 /// Regions of at least this many bytes are mapped lazily.
 const LAZY_FROM: u64 = 1 << 20;
 
@@ -52,6 +55,9 @@ pub fn restore(e: &mut Engine) {
     regions::for_each(text, (0, 0), |m| match m.region.backing {
         backing::KERNEL => {}
         backing::STACK if m.region.end == stack_end => stack = (m.region.start, m.region.end),
+        // SAFETY: nobody uses the old program's memory any more.
+        backing::PRIVATE_FILE | backing::SHARED_FILE
+            if is_nameless(&m.region) && unsafe { kept_files::adopt(&m.region) } => {}
         _ => unmap(m.region.start, m.region.end),
     });
     image::move_kernel_mappings(e);
@@ -66,6 +72,7 @@ pub fn restore(e: &mut Engine) {
         map(e, &m, stack, &mut came);
     }
     came.bringing.end();
+    kept_files::leave();
     if e.kernel.locking != 0 {
         locked::restore(object);
     }
@@ -78,6 +85,10 @@ fn plausible(r: &Region) -> bool {
         && r.start >= 0x1000
         && (r.end <= USER_END || r.backing == backing::KERNEL)
         && (r.end <= ENGINE_BASE || r.start >= ENGINE_END)
+}
+
+fn is_nameless(r: &Region) -> bool {
+    r.flags & region_flag::DELETED != 0
 }
 
 fn unmap(start: u64, end: u64) {
@@ -118,7 +129,10 @@ fn map<'a>(e: &mut Engine, m: &Mapped<'a>, stack: (u64, u64), came: &mut Came<'a
         }
         backing::PRIVATE_FILE => {
             if !map_huge(m) && !map_file(m, MAP_PRIVATE, first_prot(&r), last) {
-                degrade(Degradation::MappingLost);
+                // Zeros are not what the program would find there.
+                if m.path != HUGE_PAGES && !is_all_stored(e, &r) {
+                    control::lost_file(m.path);
+                }
                 place(r, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
             }
         }
@@ -165,8 +179,19 @@ fn place(r: Region, flags: u64, fd: i64, offset: u64) {
 fn map_huge(m: &Mapped<'_>) -> bool {
     let (r, flags) = (m.region, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | MAP_FIXED);
     // SAFETY: the range was unmapped.
-    m.path == b"/anon_hugepage"
+    m.path == HUGE_PAGES
         && unsafe { syscall!(nr::MMAP, r.start, r.end - r.start, first_prot(&r), flags, -1i64, 0) } as u64 == r.start
+}
+
+/// Does the store hold every page of the region?
+fn is_all_stored(e: &mut Engine, r: &Region) -> bool {
+    let mut reached = r.start;
+    e.store().runs(r.start, r.end, &mut |addr, _, len| {
+        if addr == reached {
+            reached += len;
+        }
+    });
+    reached == r.end
 }
 
 /// The stack's own mapping stays, since only the kernel can make one that it calls the stack: emptied and resized.

@@ -25,6 +25,10 @@ impl Identity {
     /// No file's.
     pub const NONE: Identity = Identity { device: 0, inode: 0, born: [0; 2] };
 
+    pub fn inode(&self) -> u64 {
+        self.inode
+    }
+
     /// Is it the same but for the device, which has another number in another boot?
     pub fn is_same_inode(&self, other: &Identity) -> bool {
         (self.inode, self.born) == (other.inode, other.born)
@@ -36,6 +40,8 @@ impl Identity {
 pub struct Look {
     pub identity: Identity,
     pub size: u64,
+    /// How many names it has.
+    pub links: u32,
     mode: u32,
 }
 
@@ -78,6 +84,7 @@ fn statx(dir: i64, path: *const u8, flags: u64) -> Result<Look, i64> {
     Ok(Look {
         identity: Identity { device: st[17], inode: st[4], born: [st[10], st[11] & 0xffff_ffff] },
         size: st[5],
+        links: st[2] as u32,
         mode: (st[3] >> 32) as u32 & 0xffff,
     })
 }

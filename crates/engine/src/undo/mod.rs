@@ -22,7 +22,7 @@ mod change;
 mod content;
 mod exclusive;
 pub mod hidden;
-mod look;
+pub mod look;
 mod names;
 mod place;
 pub mod rollback;
