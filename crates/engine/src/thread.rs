@@ -149,11 +149,17 @@ impl Xsave {
 #[repr(C, align(4096))]
 pub struct Stack<const N: usize>([u8; N]);
 
+impl<const N: usize> Stack<N> {
+    pub const fn new() -> Self {
+        Stack([0; N])
+    }
+}
+
 /// What a gate call runs on.
-static mut GATE_STACK: Stack<STACK_LEN> = Stack([0; STACK_LEN]);
-static mut ALT_STACK: Stack<ALT_STACK_LEN> = Stack([0; ALT_STACK_LEN]);
+static mut GATE_STACK: Stack<STACK_LEN> = Stack::new();
+static mut ALT_STACK: Stack<ALT_STACK_LEN> = Stack::new();
 /// What start, anchor and restore run on.
-pub static mut INNER_STACK: Stack<STACK_LEN> = Stack([0; STACK_LEN]);
+pub static mut INNER_STACK: Stack<STACK_LEN> = Stack::new();
 // SAFETY of the zero pattern: every field is an integer or an array of integers.
 pub static mut MAIN: Thread = unsafe { core::mem::zeroed() };
 

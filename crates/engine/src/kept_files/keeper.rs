@@ -7,7 +7,7 @@ use crate::calls::inherited;
 use crate::calls::thread_birth::{clone_thread, THREAD};
 use crate::control::control;
 use crate::sys::{err, now_ns, nr, syscall};
-use crate::thread::{self, Thread};
+use crate::thread::{self, Stack, Thread};
 use crate::undo::look;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 
@@ -35,9 +35,7 @@ static BUSY: AtomicU32 = AtomicU32::new(0);
 /// Something is kept that the program does not map any more.
 static AGAIN: AtomicBool = AtomicBool::new(false);
 
-#[repr(align(64))]
-struct Stack([u8; STACK_LEN]);
-static mut STACK: Stack = Stack([0; STACK_LEN]);
+static mut STACK: Stack<STACK_LEN> = Stack::new();
 
 /// When the thread has to begin.
 pub struct Keeper {

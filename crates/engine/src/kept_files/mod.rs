@@ -48,7 +48,8 @@ static mut TABLE: Table = Table { files: [NONE; MOST] };
 /// # Safety
 /// One user at a time.
 unsafe fn table() -> &'static mut Table {
-    &mut *&raw mut TABLE
+    let this = &raw mut TABLE;
+    &mut *this
 }
 
 impl Table {
