@@ -21,6 +21,11 @@ int main(int argc, char **argv)
     uint64_t random = 11;
     int file = open("mapped", O_CREAT | O_RDWR, 0644);
     must(file >= 0 && !ftruncate(file, 512 * PAGE) && pwrite(file, "beginning", 9, 0) == 9, "make a file");
+    /* Programs that choose addresses at random come everywhere. */
+    for (uintptr_t hint = 0x100000000000; hint < 0x300000000000; hint += 0x3000000000) {
+        void *wished = mmap((void *)hint, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        must(wished != MAP_FAILED && !munmap(wished, PAGE), "a mapping at an address wished for");
+    }
     unsigned char *heap = sbrk(0);
     size_t grown = 0;
     for (int step = 0; step < steps; step++) {

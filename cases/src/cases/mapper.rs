@@ -12,6 +12,8 @@ pub const CASES: &[Case] = &[
         |_| Ok(Program::new(&[&program("codes"), "300", "strict"])),
         |_| Drive::Pipes(Input::none()),
     ),
+    Case::new("advice", |_| Ok(Program::new(&[&program("advice"), "400"])), |_| Drive::Pipes(Input::none()))
+        .pace(SPREAD),
     Case::new("limits", |_| Ok(Program::new(&[&program("limits"), "150"])), |_| Drive::Pipes(Input::none()))
         .pace(SPREAD),
     Case::new("locked", |_| Ok(Program::new(&[&program("locked"), "300"])), |_| Drive::Pipes(Input::none()))

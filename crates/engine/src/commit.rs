@@ -119,6 +119,7 @@ pub fn commit_stopped(e: &mut Engine, t: &mut Thread, pending: PendingCall) -> u
         e.queue.dirty = false;
     }
     crate::inputs::save(e);
+    crate::advice::save(e);
     if contexts::exist(e) {
         contexts::save(e);
     }
@@ -223,7 +224,7 @@ pub fn context_of(t: &Thread, regs: Registers, pending: PendingCall) -> ThreadCo
 fn save_written(e: &mut Engine) -> usize {
     control().scans.fetch_add(1, Relaxed);
     let Some(store) = &mut e.store else { return 0 };
-    let mut saving = Saving { store, hot: &mut e.hot, count: 0, has_grown: false };
+    let mut saving = Saving { store, hot: &mut e.hot, advice: &e.advice, count: 0, has_grown: false };
     e.tracker.changed(&mut saving);
     e.maps_dirty |= saving.has_grown;
     saving.count

@@ -6,6 +6,7 @@
 #![no_main]
 
 mod access;
+mod advice;
 mod anchor;
 mod calls;
 mod check;

@@ -1,5 +1,6 @@
 //! Written pages go from memory into the record being built.
 
+use crate::advice::Advice;
 use crate::hot::HotSet;
 use crate::mutant::without;
 use crate::regions;
@@ -11,6 +12,7 @@ use outlast_store::{MappedRegion, Store};
 pub struct Saving<'a> {
     pub store: &'a mut Store<'static, MappedRegion>,
     pub hot: &'a mut HotSet,
+    pub advice: &'a Advice,
     /// Pages saved.
     pub count: usize,
     /// Pages were met outside the regions that were committed last.
@@ -33,6 +35,13 @@ impl Pages for Saving<'_> {
     }
 
     fn save(&mut self, tracker: &mut dyn Track, start: u64, end: u64) {
+        let advice = self.advice;
+        advice.each_unguarded(start, end, |start, end| self.save_readable(tracker, start, end));
+    }
+}
+
+impl Saving<'_> {
+    fn save_readable(&mut self, tracker: &mut dyn Track, start: u64, end: u64) {
         let mut at = start;
         while at < end {
             let standing = self.standing(at);
@@ -49,9 +58,7 @@ impl Pages for Saving<'_> {
             at = stop;
         }
     }
-}
 
-impl Saving<'_> {
     /// Most of it may be untouched file pages or zeroes, which need no room.
     fn save_new(&mut self, tracker: &mut dyn Track, start: u64, end: u64) {
         self.has_grown |= !regions::are_known(start, end);

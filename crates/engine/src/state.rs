@@ -52,6 +52,8 @@ pub mod object {
     pub const ONE_SHOT: u16 = 14;
     /// A context of asynchronous input and output; key: its place in the table.
     pub const CONTEXT: u16 = 15;
+    /// What is advised of which ranges of addresses.
+    pub const ADVICE: u16 = 19;
 }
 
 /// Ranges whose content vanished since the last commit.
@@ -100,6 +102,8 @@ pub struct Engine {
     pub directory_dirty: bool,
     /// Contexts of asynchronous input and output are not those in the store.
     pub contexts_dirty: bool,
+    /// What the program has advised of its memory.
+    pub advice: crate::advice::Advice,
     /// Files that the program maps and has no descriptor of.
     pub held: crate::held_files::Held,
     /// Files that it maps, as the anchor knows.
@@ -178,6 +182,7 @@ pub static mut ENGINE: Engine = Engine {
     kernel_dirty: false,
     directory_dirty: true,
     contexts_dirty: false,
+    advice: crate::advice::Advice::new(),
     held: crate::held_files::Held::NONE,
     told_files: crate::kept_files::Told::NOTHING,
     maps_dirty: false,

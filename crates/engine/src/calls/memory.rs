@@ -1,5 +1,6 @@
 //! Calls that change the address space: made as they are; the tracker and the next commit follow.
 
+use crate::advice::{GUARD_INSTALL, WIPE_ON_FORK};
 use crate::calls::locking;
 use crate::commit::commit_before_call;
 use crate::control::degrade;
@@ -71,6 +72,7 @@ fn change(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
             if r == 0 {
                 rewrite::unmapped(a[0], end);
                 e.tracker.uncover(a[0], end);
+                e.advice.unmapped(a[0], end);
                 e.replaced(a[0], end);
                 e.drop_range(a[0], end);
                 e.maps_dirty = true;
@@ -111,8 +113,12 @@ fn mmap(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         rewrite::unmapping(t, addr, addr.saturating_add(up(len)));
     }
     let mut room = perturb::room(addr, len, prot, flags);
-    let call = &locking::of_mmap(e, call);
-    let with_room = |room| native(&Call { args: roomy(call.args, room), ..*call });
+    let mut call = locking::of_mmap(e, call);
+    if flags & (MAP_FIXED | MAP_FIXED_NOREPLACE) == 0 && hits_engine(addr, len) {
+        // A mere wish, and not all of the engine's range is mapped all the time.
+        call.args[0] = 0;
+    }
+    let with_room = |room| native(&Call { args: roomy(call.args, room), ..call });
     let mut r = with_room(room);
     if room != 0 && err::is(r) {
         room = 0;
@@ -120,6 +126,7 @@ fn mmap(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     }
     if !err::is(r) {
         let (start, end) = (r as u64, r as u64 + up(len) + 2 * room);
+        e.advice.unmapped(start, end);
         if flags & MAP_FIXED != 0 {
             rewrite::unmapped(start, end);
             e.tracker.uncover(start, end);
@@ -180,6 +187,7 @@ fn brk(e: &mut Engine, call: &Call) -> i64 {
             e.tracker.cover(&heap, Content::Fresh);
         } else {
             e.tracker.uncover(up(new), up(old));
+            e.advice.unmapped(up(new), up(old));
             e.replaced(up(new), up(old));
             e.drop_range(up(new), up(old));
         }
@@ -247,6 +255,7 @@ fn mremap(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
             rewrite::unmapped(new, new + new_len);
         }
         e.tracker.moved((old, old_end), (new, new + new_len), flags & MREMAP_DONTUNMAP != 0);
+        e.advice.moved((old, old_end), (new, new + new_len), flags & MREMAP_DONTUNMAP != 0);
         if new != old && flags & MREMAP_DONTUNMAP == 0 {
             e.drop_range(old, old_end);
         } else if new_len < old_len {
@@ -272,8 +281,12 @@ fn madvise(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         // Refused where the program may not write.
         e.tracker.open(addr, end);
     }
+    if matches!(advice, WIPE_ON_FORK | GUARD_INSTALL) && e.is_lazy(addr, end) && e.own_pages(addr, end) {
+        // To the kernel it was a mapping of a file.
+        e.replaced(addr, end);
+    }
     match advice {
-        MADV_DONTNEED | MADV_FREE | MADV_REMOVE => {
+        MADV_DONTNEED | MADV_FREE | MADV_REMOVE | GUARD_INSTALL => {
             let stays = advice == MADV_DONTNEED && is_shared(e, addr, end);
             e.cool(addr, end);
             // What was written there since the last commit would not be found where nothing is mapped.
@@ -288,6 +301,9 @@ fn madvise(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
                 return discard_lazy(e, addr, end, call);
             }
             let r = native(call);
+            if r == 0 {
+                e.advice.given(addr, end, advice);
+            }
             if lazy && r == err::EINVAL && addr % 4096 == 0 {
                 // What is mapped from the store is no anonymous memory to the kernel. Pages may also stay as they are.
                 return 0;
@@ -301,6 +317,10 @@ fn madvise(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         _ => {
             e.maps_dirty = true;
             let r = native(call);
+            // ENOMEM: of what is mapped there it holds.
+            if r == 0 || r == err::ENOMEM {
+                e.advice.given(addr, end, advice);
+            }
             e.tracker.written_by_kernel(addr, end);
             r
         }
@@ -340,6 +360,7 @@ fn discard_lazy(e: &mut Engine, start: u64, end: u64, call: &Call) -> i64 {
         }
     });
     e.replaced(start, end);
+    e.advice.give_again(start, end);
     e.drop_range(start, end);
     e.maps_dirty = true;
     r

@@ -118,6 +118,7 @@ fn attach(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     if replaces {
         rewrite::unmapped(start, end);
         e.tracker.uncover(start, end);
+        e.advice.unmapped(start, end);
         e.replaced(start, end);
         e.drop_range(start, end);
     }
@@ -152,6 +153,7 @@ fn detach(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         forget(at);
         rewrite::unmapped(at, end);
         e.tracker.uncover(at, end);
+        e.advice.unmapped(at, end);
         e.replaced(at, end);
         e.drop_range(at, end);
         e.maps_dirty = true;

@@ -73,6 +73,7 @@ pub fn restore(e: &mut Engine) {
     }
     came.bringing.end();
     kept_files::leave();
+    e.advice.give_again(0, USER_END);
     if e.kernel.locking != 0 {
         locked::restore(object);
     }
@@ -137,7 +138,8 @@ fn map<'a>(e: &mut Engine, m: &Mapped<'a>, stack: (u64, u64), came: &mut Came<'a
             }
         }
         _ => {
-            let lazy = r.end - r.start >= LAZY_FROM && !is_code(&r) && e.args.options & option::EAGER == 0;
+            let may_be_lazy = e.args.options & option::EAGER == 0 && !e.advice.is_of_anonymous(r.start, r.end);
+            let lazy = r.end - r.start >= LAZY_FROM && !is_code(&r) && may_be_lazy;
             if lazy && map_lazily(e, &r) {
                 protect(&r);
                 return;
@@ -366,6 +368,8 @@ impl Engine {
             let moved = syscall!(nr::MREMAP, own, len, len, 3, start);
             if err::is(moved) {
                 syscall!(nr::MUNMAP, own, len);
+            } else {
+                self.advice.give_again(start, end);
             }
             !err::is(moved)
         }

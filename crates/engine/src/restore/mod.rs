@@ -13,6 +13,7 @@ mod threads;
 pub mod vdso;
 
 use crate::access::Access;
+use crate::advice;
 use crate::calls::contexts;
 use crate::calls::threads::restore_process_state;
 use crate::calls::timers::SIGALRM;
@@ -124,6 +125,7 @@ unsafe fn run(rung: Rung) -> ! {
     lag::restore(e, rung == Rung::InPlace);
     inputs::load(e, is_foreign);
     one_shot::load(e);
+    advice::load(e);
     // The call that the commit stands before is made soon.
     e.is_settled = false;
     if rung != Rung::InPlace {
