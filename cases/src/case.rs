@@ -59,6 +59,8 @@ pub struct Case {
     pub root_only: bool,
     /// It makes calls that are exactly once on io_uring only.
     pub ring_only: bool,
+    /// Options of `outlast run` that it needs, besides those of the attack.
+    pub options: &'static [&'static str],
     /// It has several threads, which are protected only where the kernel itself tracks written pages.
     pub has_threads: bool,
 }
@@ -84,6 +86,7 @@ impl Case {
             given_up: false,
             root_only: false,
             ring_only: false,
+            options: &[],
             has_threads: false,
         }
     }
@@ -123,6 +126,11 @@ impl Case {
 
     pub const fn ring_only(mut self) -> Case {
         self.ring_only = true;
+        self
+    }
+
+    pub const fn with_options(mut self, options: &'static [&'static str]) -> Case {
+        self.options = options;
         self
     }
 

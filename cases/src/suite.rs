@@ -50,6 +50,7 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "files",
             "python_script",
             "written_pages",
+            "dense",
             "signals",
             "threads",
             "sleepers",

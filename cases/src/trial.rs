@@ -77,7 +77,10 @@ impl Trial<'_> {
         let session = launcher.room.session(NAME);
         let hammer = Hammer::start(plan, session, revival(self.attack, launcher), seed);
         let swing = hammer.counters();
-        let harness = Harness::Outlast { options: self.attack.options(), mutant: self.mutant.clone() };
+        let harness = Harness::Outlast {
+            options: [self.attack.options(), self.case.options].concat(),
+            mutant: self.mutant.clone(),
+        };
         let patience = (!self.setting.ring).then(|| Patience::start(swing.clone()));
         let view = self.view(launcher, &harness, seed, Some(unharmed), &swing);
         let lost_patience = patience.is_some_and(Patience::end);

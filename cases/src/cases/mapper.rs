@@ -4,6 +4,7 @@ use crate::case::{Case, Program, SPREAD};
 use crate::drive::{Drive, Input};
 use crate::launch::program;
 use outlast_image::degradation::Degradation;
+use std::time::Duration;
 
 pub const CASES: &[Case] = &[
     Case::new("codes", |_| Ok(Program::new(&[&program("codes"), "300"])), |_| Drive::Pipes(Input::none())),
@@ -14,6 +15,10 @@ pub const CASES: &[Case] = &[
     ),
     Case::new("advice", |_| Ok(Program::new(&[&program("advice"), "400"])), |_| Drive::Pipes(Input::none()))
         .pace(SPREAD),
+    // Kills come seldom enough for spans to be found dense and left open.
+    Case::new("dense", |_| Ok(Program::new(&[&program("dense"), "1500000"])), |_| Drive::Pipes(Input::none()))
+        .pace((Duration::from_millis(50), Duration::from_millis(300)))
+        .with_options(&["--every", "15ms"]),
     Case::new("limits", |_| Ok(Program::new(&[&program("limits"), "150"])), |_| Drive::Pipes(Input::none()))
         .pace(SPREAD),
     Case::new("locked", |_| Ok(Program::new(&[&program("locked"), "300"])), |_| Drive::Pipes(Input::none()))

@@ -29,14 +29,16 @@ const KINDS: [Kind; 9] = [
     Kind { advice: 2, opposite: 0, clears: 1 << 0 },
     kind(10, 11),
     kind(12, 13),
-    Kind { advice: 14, opposite: u64::MAX, clears: 1 << 5 },
-    Kind { advice: 15, opposite: u64::MAX, clears: 1 << 4 },
+    Kind { advice: 14, opposite: u64::MAX, clears: NOT_HUGE },
+    Kind { advice: 15, opposite: u64::MAX, clears: HUGE },
     kind(16, 17),
     kind(WIPE_ON_FORK, 19),
     kind(GUARD_INSTALL, 103),
 ];
 pub const WIPE_ON_FORK: u64 = 18;
 pub const GUARD_INSTALL: u64 = 102;
+const HUGE: u64 = 1 << 4;
+const NOT_HUGE: u64 = 1 << 5;
 const GUARDED: u64 = 1 << 8;
 /// WIPEONFORK, and, before Linux 6.15, GUARD_INSTALL.
 const OF_ANONYMOUS: u64 = 1 << 7 | GUARDED;
@@ -106,6 +108,14 @@ impl Advice {
     /// Is it said of memory in the range what the kernel does with anonymous memory only?
     pub fn is_of_anonymous(&self, start: u64, end: u64) -> bool {
         self.ranges[..self.count].iter().any(|r| r.start < end && start < r.end && r.bits & OF_ANONYMOUS != 0)
+    }
+
+    /// Does the program want huge pages in the range? None: it has said nothing of it.
+    pub fn wants_huge(&self, start: u64, end: u64) -> Option<bool> {
+        let range = self.ranges[..self.count]
+            .iter()
+            .find(|r| r.start < end && start < r.end && r.bits & (HUGE | NOT_HUGE) != 0)?;
+        Some(range.bits & HUGE != 0 && range.start <= start && end <= range.end)
     }
 
     /// Calls `f` with the parts of a range that are not guarded: the kernel reports guards as written pages, which nobody can read.

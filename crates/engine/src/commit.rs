@@ -69,7 +69,8 @@ pub fn commit_stopped(e: &mut Engine, t: &mut Thread, pending: PendingCall) -> u
     }
     e.drop_count = 0;
     let tracker = &mut e.tracker;
-    let compared = e.hot.commit(store, |page| tracker.arm(page, page + 4096));
+    e.hot.spans.begin(tsc(), control().last_commit_tsc.load(Relaxed));
+    let compared = e.hot.commit(store, |start, end| tracker.arm(start, end));
     if world::has_several() {
         let hot = &e.hot;
         world::each_in_doubt(t, |page| {
@@ -83,6 +84,9 @@ pub fn commit_stopped(e: &mut Engine, t: &mut Thread, pending: PendingCall) -> u
     if e.tracker.is_lost() {
         native::suspend(Degradation::NoTracker);
         return 0;
+    }
+    if let Some(store) = &e.store {
+        e.hot.settle(store, &mut e.tracker, &e.advice);
     }
     crate::describe::changed(e);
     let Some(store) = &mut e.store else { return 0 };

@@ -5,8 +5,11 @@
 //! commits; the limit doubles at every new promotion, else a page that is rewritten with the same content would
 //! cycle in and out.
 
+use crate::advice::Advice;
 use crate::mutant::without;
 use crate::scratch;
+use crate::spans::Spans;
+use crate::tracker::Track;
 use outlast_image::mutant::Mutant;
 use outlast_store::{MappedRegion, Store};
 
@@ -35,9 +38,15 @@ struct History {
 
 /// See the module.
 pub struct HotSet {
+    /// Where nearly all pages are.
+    pub spans: Spans,
     pages: [Hot; CAPACITY],
     count: usize,
     history: [History; SLOTS],
+}
+
+fn within(pages: &[Hot], start: u64, end: u64) -> usize {
+    pages.iter().filter(|page| (start..end).contains(&page.address)).count()
 }
 
 fn slot(address: u64) -> usize {
@@ -47,6 +56,7 @@ fn slot(address: u64) -> usize {
 impl HotSet {
     pub const fn new() -> Self {
         HotSet {
+            spans: Spans::new(),
             pages: [Hot { address: 0, idle: 0, limit: 0 }; CAPACITY],
             count: 0,
             history: [History { address: 0, seq: 0, recent: 0, hot: false, limit: 0 }; SLOTS],
@@ -55,6 +65,7 @@ impl HotSet {
 
     /// Forgets everything: a restored process starts cold.
     pub fn clear(&mut self) {
+        self.spans.clear();
         self.count = 0;
         self.history = [const { History { address: 0, seq: 0, recent: 0, hot: false, limit: 0 } }; SLOTS];
     }
@@ -63,19 +74,19 @@ impl HotSet {
     #[inline]
     pub fn contains(&self, address: u64) -> bool {
         let h = &self.history[slot(address)];
-        h.address == address && h.hot
+        h.address == address && h.hot || self.spans.contains(address)
     }
 
     /// How many pages of a range are in the set.
     pub fn within(&self, start: u64, end: u64) -> usize {
-        self.pages[..self.count].iter().filter(|page| (start..end).contains(&page.address)).count()
+        within(&self.pages[..self.count], start, end) + self.spans.within(start, end)
     }
 
     /// Appends the changed lines of every hot page to the record being built; calls `arm` for pages that leave.
     /// Returns the number of pages that had changed.
     #[inline]
-    pub fn commit(&mut self, store: &mut Store<'_, MappedRegion>, mut arm: impl FnMut(u64)) -> usize {
-        let (mut dirty, mut i) = (0, 0);
+    pub fn commit(&mut self, store: &mut Store<'_, MappedRegion>, mut arm: impl FnMut(u64, u64)) -> usize {
+        let (mut dirty, mut i) = (self.spans.save(store, &mut arm), 0);
         while i < self.count {
             let p = &mut self.pages[i];
             if without(Mutant::HotPage) {
@@ -91,7 +102,7 @@ impl HotSet {
             } else {
                 p.idle += 1;
                 if p.idle > p.limit {
-                    arm(p.address);
+                    arm(p.address, p.address + 4096);
                     self.remove(i);
                     continue;
                 }
@@ -140,6 +151,13 @@ impl HotSet {
                 i += 1;
             }
         }
+    }
+
+    /// All that was written is saved: see [`Spans::settle`].
+    pub fn settle(&mut self, store: &Store<'_, MappedRegion>, tracker: &mut dyn Track, advice: &Advice) {
+        let HotSet { spans, pages, count, .. } = self;
+        let hot = |start, end| within(&pages[..*count], start, end);
+        spans.settle(store, tracker, hot, |start, end| advice.wants_huge(start, end));
     }
 
     fn remove(&mut self, i: usize) {

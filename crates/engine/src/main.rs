@@ -55,6 +55,7 @@ mod saving;
 mod scheduling;
 mod scratch;
 mod signals;
+mod spans;
 mod state;
 mod store_room;
 mod successor;

@@ -6,7 +6,7 @@
 use crate::commit::commit_at_gate;
 use crate::signals::SIGENGINE;
 use crate::state::Engine;
-use crate::sys::{now_ns, nr, syscall};
+use crate::sys::{now_ns, nr, syscall, tsc};
 use crate::thread::Thread;
 use crate::user;
 use outlast_image::inject::option;
@@ -101,7 +101,9 @@ pub fn tick(e: &mut Engine) {
         return;
     }
     let began = now_ns();
+    let ticks = tsc();
     commit_at_gate(e);
+    e.hot.spans.tick(ticks, tsc());
     if e.args.options & option::SPARING != 0 && e.timer > 0 {
         let interval = (SHARE * (now_ns() - began)).max(e.args.interval_ns);
         if interval.abs_diff(e.interval) > e.interval / 4 {

@@ -73,6 +73,7 @@ impl Saving<'_> {
     /// Pages the store already has: candidates for the hot set. Pages that stay cold are armed run by run.
     fn save_known(&mut self, tracker: &mut dyn Track, start: u64, end: u64) {
         let seq = self.store.seq() + 1;
+        self.hot.spans.written(start, end);
         let (mut from, mut at) = (start, start);
         while at < end {
             self.save_page(at);

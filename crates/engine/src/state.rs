@@ -268,12 +268,20 @@ impl Engine {
 
     /// No page of `start..end` is hot any more; those that were are reported as written.
     pub fn cool(&mut self, start: u64, end: u64) {
+        self.close_spans(start, end);
         let tracker = &mut self.tracker;
         self.hot.forget(start, end, |page| tracker.written(page));
     }
 
+    /// No page of the range lies in an open span any more.
+    fn close_spans(&mut self, start: u64, end: u64) {
+        let tracker = &mut self.tracker;
+        self.hot.spans.close(start, end, |from, to| (from..to).step_by(4096).for_each(|page| tracker.written(page)));
+    }
+
     /// The same for pages whose content was just committed.
     pub fn arm_hot(&mut self, start: u64, end: u64) {
+        self.close_spans(start, end);
         let tracker = &mut self.tracker;
         self.hot.forget(start, end, |page| tracker.arm(page, page + 4096));
     }
@@ -286,6 +294,7 @@ impl Engine {
     /// The content of `start..end` is gone: it must not come back from the store.
     pub fn drop_range(&mut self, start: u64, end: u64) {
         let end = (end + 4095) & !4095;
+        self.close_spans(start, end);
         self.hot.forget(start, end, |_| ());
         if without(Mutant::Drop) {
             return;

@@ -1,10 +1,10 @@
-//! Memory of huge pages that the program has reserved (MAP_HUGETLB).
+//! Huge pages: those that the program has reserved (MAP_HUGETLB), and those that the kernel makes by itself.
 
 mod support;
 
 use std::fs;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use support::{finish, kill, said, Home};
 
@@ -27,6 +27,28 @@ impl Drop for Pages {
     }
 }
 
+fn build(home: &Home, source: &str) -> PathBuf {
+    let (source, program) =
+        (Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/huge_pages").join(source), home.file("huge"));
+    let built = Command::new("gcc").args(["-O2", "-Wall", "-o"]).arg(&program).arg(source).output().unwrap();
+    assert!(built.status.success(), "{}", said(&built));
+    program
+}
+
+/// What the kernel itself made of huge pages is taken apart by tracking, and put together where the program goes on writing.
+#[test]
+fn transparent_huge_pages_come_back() {
+    let home = Home::new();
+    let mut command = home.outlast(["run", "--name", "huge", "--every", "100ms", "--"]);
+    command.arg(build(&home, "transparent.c")).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let output = finish(command.spawn().unwrap());
+    if output.status.code() == Some(4) {
+        println!("skipped: no transparent huge pages can be had here");
+        return;
+    }
+    assert_eq!(output.status.code(), Some(0), "{} {:#?}", said(&output), home.log("huge"));
+}
+
 #[test]
 fn huge_pages_stay_huge() {
     // Twice what it has: what dies gives its pages back only when it is gone.
@@ -36,10 +58,7 @@ fn huge_pages_stay_huge() {
     }
     let _pages = Pages(4);
     let home = Home::new();
-    let (source, program) =
-        (Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/huge_pages/program.c"), home.file("huge"));
-    let built = Command::new("gcc").args(["-O2", "-Wall", "-o"]).arg(&program).arg(source).output().unwrap();
-    assert!(built.status.success(), "{}", said(&built));
+    let program = build(&home, "program.c");
     let mut command = home.outlast(["run", "--name", "huge", "--"]);
     command.arg(program).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();

@@ -1,7 +1,7 @@
 //! Calls that change the address space: made as they are; the tracker and the next commit follow.
 
 use crate::advice::{GUARD_INSTALL, WIPE_ON_FORK};
-use crate::calls::locking;
+use crate::calls::{locking, several};
 use crate::commit::commit_before_call;
 use crate::control::degrade;
 use crate::dispatch::{native, Call};
@@ -35,6 +35,7 @@ const MADV_DONTNEED: u64 = 4;
 const MADV_FREE: u64 = 8;
 const MADV_REMOVE: u64 = 9;
 const MADV_POPULATE_WRITE: u64 = 23;
+const MREMAP_MAYMOVE: u64 = 1;
 const MREMAP_FIXED: u64 = 2;
 const MREMAP_DONTUNMAP: u64 = 4;
 const MSEAL: u64 = 462;
@@ -244,7 +245,10 @@ fn mremap(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     if flags & MREMAP_FIXED != 0 {
         rewrite::unmapping(t, fixed, fixed.saturating_add(new_len));
     }
-    let r = native(call);
+    let mut r = native(call);
+    if r == err::EFAULT && flags == MREMAP_MAYMOVE | MREMAP_FIXED && old_len == new_len && several::can_be_moved() {
+        r = several::move_each((old, old_end), fixed);
+    }
     if err::is(r) && lazy {
         e.tracker.moved((old, old_end), (old, old_end), true);
     }

@@ -28,6 +28,7 @@ pub mod own_maps;
 pub mod posix_timers;
 pub mod queues;
 pub mod segments;
+pub mod several;
 pub mod shared_child;
 pub mod signals;
 pub mod spawn;

@@ -83,6 +83,10 @@ pub trait Track {
     }
     /// Arms pages.
     fn arm(&mut self, start: u64, end: u64);
+    /// Makes pages that are saved writable: nobody asks whether they were written. False: that cannot be.
+    fn leave_open(&mut self, _start: u64, _end: u64) -> bool {
+        false
+    }
     /// The kernel may have written there while the pages were being armed: they count as written.
     fn disarm(&mut self, start: u64, end: u64);
     /// Nothing is mapped there any more.
@@ -240,6 +244,10 @@ impl Track for Tracker {
 
     fn arm(&mut self, start: u64, end: u64) {
         each!(self, t => t.arm(start, end))
+    }
+
+    fn leave_open(&mut self, start: u64, end: u64) -> bool {
+        each!(self, t => t.leave_open(start, end))
     }
 
     fn disarm(&mut self, start: u64, end: u64) {

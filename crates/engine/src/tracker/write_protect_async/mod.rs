@@ -271,10 +271,14 @@ impl Track for WriteProtectAsync {
         self.blind |= err::is(r) && r != err::ENOENT;
     }
 
-    fn disarm(&mut self, start: u64, end: u64) {
+    fn leave_open(&mut self, start: u64, end: u64) -> bool {
         let mut arg = [start, end.saturating_sub(start), 0];
         // SAFETY: write protection changes no content. What is not tracked is refused.
-        unsafe { syscall!(nr::IOCTL, self.uffd, UFFD_WRITEPROTECT, arg.as_mut_ptr()) };
+        unsafe { syscall!(nr::IOCTL, self.uffd, UFFD_WRITEPROTECT, arg.as_mut_ptr()) == 0 }
+    }
+
+    fn disarm(&mut self, start: u64, end: u64) {
+        self.leave_open(start, end);
         self.suspect(start, end);
     }
 

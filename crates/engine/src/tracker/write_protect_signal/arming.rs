@@ -1,6 +1,7 @@
 //! PROT_WRITE is taken away, by as few calls as possible.
 
 use super::state::{state, State};
+use crate::state::engine;
 use crate::sys::{nr, syscall};
 use crate::tracker::areas::{Area, PROT_READ, PROT_WRITE};
 use crate::tracker::open_pages::{self, Which};
@@ -26,8 +27,14 @@ pub fn mprotect(start: u64, end: u64, prot: u32) -> bool {
 /// Writes a byte of `start..end` as it is: the kernel then has an `anon_vma` for the mapping. Not in the middle of
 /// what may become a huge page, if there is a choice.
 pub fn root(start: u64, end: u64) {
-    let page = if end % HUGE == 0 && start % HUGE != 0 { start } else { end - PAGE };
-    if let Some(byte) = user::read::<u8>(page) {
+    let (mut first, mut last) = (None, None);
+    // SAFETY: only looks what is guarded.
+    unsafe { engine() }.advice.each_unguarded(start, end, |from, to| {
+        first = first.or(Some(from));
+        last = Some(to - PAGE);
+    });
+    let page = if end % HUGE == 0 && start % HUGE != 0 { first } else { last };
+    if let Some((page, byte)) = page.and_then(|page| Some((page, user::read::<u8>(page)?))) {
         user::write(page, &byte);
     }
 }
