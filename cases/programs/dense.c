@@ -3,7 +3,7 @@
 #include "tell.h"
 #include <sys/mman.h>
 
-enum { PAGE = 4096, SPAN = 2 << 20, SPANS = 1, PAGES = SPANS * SPAN / PAGE };
+enum { PAGE = 4096, SPAN = 2 << 20, SPANS = 3, PAGES = SPANS * SPAN / PAGE };
 
 static unsigned char *memory;
 

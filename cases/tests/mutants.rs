@@ -63,6 +63,9 @@ const HUNTERS: &[(&str, &[&str])] = &[
     ("thread-signals", &["kill::thread_signals"]),
     ("after-recovery", &["kill::taking_part"]),
     ("numbers", &["kill::numbers::async::ring::user", "kill::numbers_alone::async::ring::user"]),
+    ("thread-id", &["kill::births"]),
+    ("advice", &["kill::advice"]),
+    ("open-span", &["kill::dense", "checked::dense"]),
     ("joined-lookup", &["aimed::printers", "kill::printers"]),
 ];
 
@@ -76,6 +79,8 @@ const STORE: &[(&str, &str)] = &[
 
 /// Blows in each hunting test: some mutants do harm only now and then.
 const BLOWS: u32 = 300;
+/// And in the same test without the mutant: some are struck but once a second.
+const BLOWS_OF_CONTROL: u32 = 30;
 
 /// A mutant may hang its program: that is noticing too, but it should not take long.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -108,10 +113,12 @@ fn hunt(mutant: &'static str, run: Arc<Run>) -> impl FnOnce() -> Result<(), Fail
             let plain = hunter.matches("::").count() == 1;
             let name = if plain { format!("{hunter}::async::ring::root") } else { hunter.to_string() };
             let order =
-                |mutant| Order { name: &name, seed: seed_of(run.seed, &name), blows: BLOWS, limit: LIMIT, mutant };
-            if let Err(failure) = run.workshop.run(&order(Some(mutant))) {
+                |mutant, blows| Order { name: &name, seed: seed_of(run.seed, &name), blows, limit: LIMIT, mutant };
+            if let Err(failure) = run.workshop.run(&order(Some(mutant), BLOWS)) {
                 // A test that fails without the mutant as well has noticed nothing.
-                run.workshop.run(&order(None)).map_err(|e| format!("{name} fails without the mutant too: {e}"))?;
+                run.workshop
+                    .run(&order(None, BLOWS_OF_CONTROL))
+                    .map_err(|e| format!("{name} fails without the mutant too: {e}"))?;
                 let text = failure.to_string();
                 println!("{mutant}: noticed by {name}: {}", text.lines().next().unwrap_or_default());
                 return Ok(());

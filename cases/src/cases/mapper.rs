@@ -16,9 +16,9 @@ pub const CASES: &[Case] = &[
     Case::new("advice", |_| Ok(Program::new(&[&program("advice"), "400"])), |_| Drive::Pipes(Input::none()))
         .pace(SPREAD),
     // Kills come seldom enough for spans to be found dense and left open.
-    Case::new("dense", |_| Ok(Program::new(&[&program("dense"), "1500000"])), |_| Drive::Pipes(Input::none()))
-        .pace((Duration::from_millis(50), Duration::from_millis(300)))
-        .with_options(&["--every", "15ms"]),
+    Case::new("dense", |_| Ok(Program::new(&[&program("dense"), "700000"])), |_| Drive::Pipes(Input::none()))
+        .pace((Duration::from_millis(500), Duration::from_millis(1500)))
+        .with_options(&["--every", "40ms"]),
     Case::new("limits", |_| Ok(Program::new(&[&program("limits"), "150"])), |_| Drive::Pipes(Input::none()))
         .pace(SPREAD),
     Case::new("locked", |_| Ok(Program::new(&[&program("locked"), "300"])), |_| Drive::Pipes(Input::none()))

@@ -2,10 +2,12 @@
 //! dump, huge pages, guards. Nothing but the calls tells of it cheaply, so that they are noted; a restored process is advised again.
 
 use crate::control::degrade;
+use crate::mutant::without;
 use crate::state::{object, Engine};
 use crate::sys::{nr, syscall};
 use bytemuck::{Pod, Zeroable};
 use outlast_image::degradation::Degradation;
+use outlast_image::mutant::Mutant;
 
 /// Ranges at most.
 const MOST: usize = 1024;
@@ -213,6 +215,9 @@ impl Advice {
 
     /// Gives all of it again that concerns memory which was just mapped.
     pub fn give_again(&self, start: u64, end: u64) {
+        if without(Mutant::Advice) {
+            return;
+        }
         for range in self.ranges[..self.count].iter().filter(|r| r.start < end && start < r.end) {
             let (from, to) = (range.start.max(start), range.end.min(end));
             for (_, kind) in KINDS.iter().enumerate().filter(|(n, _)| range.bits >> n & 1 != 0) {

@@ -84,6 +84,12 @@ pub enum Mutant {
     AfterRecovery,
     /// Calls name processes and threads by the kernel's numbers.
     Numbers,
+    /// A new thread's id stands where its maker wants it before the thread begins.
+    ThreadId,
+    /// What was advised of memory is advised again.
+    Advice,
+    /// Spans that stay writable are saved.
+    OpenSpan,
 }
 
 impl Mutant {
@@ -128,6 +134,9 @@ impl Mutant {
         (Mutant::ThreadSignals, "thread-signals"),
         (Mutant::AfterRecovery, "after-recovery"),
         (Mutant::Numbers, "numbers"),
+        (Mutant::ThreadId, "thread-id"),
+        (Mutant::Advice, "advice"),
+        (Mutant::OpenSpan, "open-span"),
     ];
 
     pub const fn bit(self) -> u64 {

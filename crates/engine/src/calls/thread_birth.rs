@@ -6,6 +6,7 @@ use crate::control::phase;
 use crate::dispatch::{slow_down_waits, Call, Outcome};
 use crate::frame;
 use crate::in_hand;
+use crate::mutant::without;
 use crate::native;
 use crate::ring::Ring;
 use crate::scheduling;
@@ -20,6 +21,7 @@ use core::arch::global_asm;
 use core::sync::atomic::Ordering::*;
 use outlast_image::degradation::Degradation;
 use outlast_image::event::phase as at;
+use outlast_image::mutant::Mutant;
 
 pub const CLONE_THREAD: u64 = 0x10000;
 const CLONE_SETTLS: u64 = 0x8_0000;
@@ -101,7 +103,7 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call, flags: u64, stack: u64
         return Outcome::Return(r);
     }
     (child.tid, child.real_tid) = (r as u32, r as u32);
-    if flags & CLONE_CHILD_SETTID != 0 {
+    if flags & CLONE_CHILD_SETTID != 0 && !without(Mutant::ThreadId) {
         // A bad address is nobody's error, as for the kernel.
         user::write(tid_address, &child.tid);
     }
