@@ -3,6 +3,7 @@
 //! `NAME.c` becomes `NAME` and, statically linked, `NAME-static`; `NAME.cc` only `NAME`; scripts are copied. Go and Java are
 //! compiled where their compilers are: cases that need them are skipped elsewhere.
 
+use outlast_filter::needs::{wish, Need, NEEDS};
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,7 @@ fn main() {
     fs::create_dir_all(&out).expect("make a directory for the programs");
     println!("cargo:rerun-if-changed=programs");
     println!("cargo:rustc-env=CASES_PROGRAMS={}", out.display());
+    write_needs(&needs_of(&out));
     for entry in fs::read_dir("programs").expect("list programs/") {
         let source = entry.expect("list programs/").path();
         match source.extension().and_then(|e| e.to_str()) {
@@ -30,6 +32,31 @@ fn main() {
             Some("cc") => compile("g++", &source, &out.join(stem(&source)), &[]),
             _ => {}
         }
+    }
+}
+
+/// Not beside the programs, one of which may have the name of a header.
+fn needs_of(out: &Path) -> PathBuf {
+    out.with_file_name("include").join("needs.h")
+}
+
+/// The calls that the engine makes, for a program that forbids itself all others.
+fn write_needs(to: &Path) {
+    let row = |need: &Need| {
+        let (arg, values) = need.only.unwrap_or((0, &[]));
+        let list: Vec<String> = values.iter().map(|value| format!("{value:#x}u")).collect();
+        format!("    {{{}, {arg}, {}, {{{}}}}},\n", need.nr, values.len(), list.join(", "))
+    };
+    let needs: String = NEEDS.iter().map(row).collect();
+    let wishes: Vec<String> = wish::ALL.iter().map(u32::to_string).collect();
+    let text = format!(
+        "static const struct {{ int nr, arg, count; unsigned values[16]; }} NEEDS[] = {{\n{needs}}};\n\
+         static const int WISHES[] = {{{}}};\n",
+        wishes.join(", ")
+    );
+    fs::create_dir_all(to.parent().expect("it lies in a folder")).expect("make a directory for the header");
+    if fs::read_to_string(to).ok().as_ref() != Some(&text) {
+        fs::write(to, text).expect("write needs.h");
     }
 }
 
@@ -76,10 +103,14 @@ fn copy(source: &Path, out: &Path) {
 }
 
 fn compile(compiler: &str, source: &Path, to: &Path, more: &[&str]) {
-    if is_newer(to, source) {
+    let needs = needs_of(to.parent().expect("programs lie in a folder"));
+    let includes_needs = fs::read_to_string(source).is_ok_and(|text| text.contains("needs.h"));
+    if is_newer(to, source) && (!includes_needs || is_newer(to, &needs)) {
         return;
     }
     let status = Command::new(compiler)
+        .arg("-I")
+        .arg(needs.parent().expect("it lies in a folder"))
         .args(["-O2", "-g0", "-pthread", "-Wall", "-Wextra", "-Werror", "-Wno-format-truncation", "-o"])
         .arg(to)
         .arg(source)

@@ -33,11 +33,25 @@ const TELLING: &[&str] = &[
 ];
 
 /// Cases of which the short profile also makes a run for an ordinary user, whose recovered process has another number.
-const RENUMBERED: &[&str] = &["identity", "numbers", "numbers_alone", "java_churn"];
+const RENUMBERED: &[&str] =
+    &["identity", "numbers", "numbers_alone", "java_churn", "filters", "filters_narrow", "filters_bare", "landlock"];
 
 /// Cases that end, fail or give up protection by themselves: hitting them from outside would prove nothing more.
-const SELF_HARMING: &[&str] =
-    &["stumble", "crash_segv", "crash_abort", "crash_fpe", "crash_ill", "end_term", "end_exit", "segment", "jail"];
+const SELF_HARMING: &[&str] = &[
+    "stumble",
+    "crash_segv",
+    "crash_abort",
+    "crash_fpe",
+    "crash_ill",
+    "end_term",
+    "end_exit",
+    "segment",
+    "jail",
+    "filters_closed",
+    "filters_closed_threads",
+    "filters_strict",
+    "filters_killed",
+];
 
 /// Cases for the attacks beside SIGKILL, each busy, so that it commits between two blows.
 const OTHERWISE: &[(Attack, &[&str])] = &[

@@ -111,7 +111,7 @@ static inline const char *outlast_degradation(int bit)
         "unreadable-program", "trace-forbidden",  "no-tracker",         "descriptor-lost", "mapping-lost",
         "address-taken",    "kernel-object",      "foreign-abi",        "engine-error",   "signal-lost",
         "older-state",      "descriptor-limit",   "file-kept",          "input-lost",       "gs-used",
-        "proc-hidden",      "control-group",      "memory-lock",
+        "proc-hidden",      "control-group",      "memory-lock", "call-filter",
     };
     return bit >= 0 && bit < (int)(sizeof names / sizeof *names) ? names[bit] : (const char *)0;
 }

@@ -23,7 +23,7 @@ fn main() {
 /// Runs cargo for the engine and returns the path of what it linked.
 fn build(here: &Path, out: &Path) -> PathBuf {
     let crates = here.parent().expect("crates/supervisor has a parent");
-    for source in ["engine", "store", "image", "calls", "rewrite"] {
+    for source in ["engine", "store", "image", "calls", "filter", "rewrite"] {
         for part in ["src", "Cargo.toml", "Cargo.lock", "build.rs", "engine.ld"] {
             let path = crates.join(source).join(part);
             if path.exists() {

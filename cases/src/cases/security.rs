@@ -4,12 +4,33 @@ use outlast_image::degradation::Degradation;
 
 use crate::case::{Case, Program};
 use crate::drive::{Drive, Input};
+use crate::failure::Outcome;
 use crate::launch::program;
+
+fn filters(mode: &str, rounds: &str) -> Outcome<Program> {
+    Ok(Program::new(&[&program("filters"), mode, rounds]))
+}
 
 pub const CASES: &[Case] = &[
     Case::new("privileges", |_| Ok(Program::new(&[&program("privileges"), "300"])), |_| Drive::Pipes(Input::none()))
         .root_only()
         // Who gave up its privileges may not choose a process id any more.
         .may_report(&[Degradation::PidChanged]),
+    Case::new("filters", |_| filters("deny", "200"), |_| Drive::Pipes(Input::none())),
+    Case::new("filters_threads", |_| filters("deny-threads", "200"), |_| Drive::Pipes(Input::none())).with_threads(),
+    Case::new("filters_narrow", |_| filters("narrow", "1000"), |_| Drive::Pipes(Input::none())),
+    // Without io_uring, with faults of its own, and without a choice of numbers.
+    Case::new("filters_bare", |_| filters("bare", "1000"), |_| Drive::Pipes(Input::none()))
+        .may_report(&[Degradation::NoRing, Degradation::PidChanged]),
+    // Without the engine, which must be gone before.
+    Case::new("filters_closed", |_| filters("closed", "300"), |_| Drive::Pipes(Input::none()))
+        .may_report(&[Degradation::CallFilter]),
+    Case::new("filters_closed_threads", |_| filters("closed-threads", "300"), |_| Drive::Pipes(Input::none()))
+        .may_report(&[Degradation::CallFilter])
+        .with_threads(),
+    Case::new("filters_strict", |_| filters("strict", "300"), |_| Drive::Pipes(Input::none()))
+        .may_report(&[Degradation::CallFilter]),
+    Case::new("filters_killed", |_| filters("killed", "50"), |_| Drive::Pipes(Input::none())).is_given_up(),
+    Case::new("landlock", |_| Ok(Program::new(&[&program("landlock"), "150"])), |_| Drive::Pipes(Input::none())),
     Case::new("sandbox", |_| Ok(Program::new(&[&program("sandbox"), "3000"])), |_| Drive::Pipes(Input::none())),
 ];

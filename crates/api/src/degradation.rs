@@ -29,6 +29,7 @@ const NAMES: &[&str] = &[
     "proc-hidden",
     "control-group",
     "memory-lock",
+    "call-filter",
 ];
 
 /// What of the program is not preserved.

@@ -1,6 +1,7 @@
 //! The anchor: a sibling that shares the program's descriptor table and nothing else, and keeps it through SIGKILL.
 //! A process cloned from it also inherits the executable, the break, the auxiliary vector and the directory.
 
+use crate::call_filters;
 use crate::calls::segments;
 use crate::control::{control, fail};
 use crate::entry::store_region;
@@ -12,6 +13,7 @@ use crate::successor::Watch;
 use crate::sys::{err, futex_wait, futex_wake, now_ns, nr, syscall};
 use crate::undo::hidden;
 use core::sync::atomic::Ordering::*;
+use outlast_filter::needs::wish;
 use outlast_image::control::anchor_command::{BUSY, EXIT, NONE, RESPAWN};
 use outlast_image::layout::{ENGINE_BASE, ENGINE_END, STORE_BASE, USER_END};
 use outlast_store::Store;
@@ -233,7 +235,9 @@ unsafe fn respawn() {
     let c = control();
     let wanted = c.wanted_pid.load(Acquire);
     // Filters of containers refuse clone3, whose flags they cannot see; only clone3 takes a process id.
-    let r = if wanted > 0 {
+    let r = if wanted > 0 && !call_filters::permit(wish::CLONE3) {
+        err::EPERM
+    } else if wanted > 0 {
         let set_tid = (&raw const wanted) as u64;
         let args = CloneArgs { flags: KIN, set_tid, set_tid_size: 1, ..Default::default() };
         syscall!(nr::CLONE3, &raw const args, core::mem::size_of::<CloneArgs>())

@@ -180,6 +180,12 @@ fn make_call_again(t: &mut Thread) {
     }
 }
 
+/// The program is to be given this signal on its way out. All are blocked in the kernel, and none waits to be delivered.
+pub fn defer(t: &mut Thread, info: &[u64; 16]) {
+    t.siginfo = *info;
+    t.pending.fetch_or(pending_bit::SIGNAL, Release);
+}
+
 unsafe fn deliver(t: &mut Thread) {
     let mut info = t.siginfo;
     let sig = info[0] as i32;

@@ -1,5 +1,6 @@
 //! From a call at the gate to the module that serves its class.
 
+use crate::call_filters;
 use crate::calls;
 use crate::commit::{commit, commit_at_gate};
 use crate::control::{control, degrade, phase};
@@ -70,6 +71,16 @@ pub fn slow_down_tracked(e: &Engine) {
             class.store(if by_descriptor { BY_DESCRIPTOR } else { Class::Thread as u8 }, Relaxed);
         }
     }
+    slow_down_filtered();
+}
+
+/// Calls that a filter of the program's may refuse do not go straight through the gate.
+pub fn slow_down_filtered() {
+    for (n, class) in CLASS.iter().enumerate() {
+        if call_filters::asks(n as u64) && matches!(class.load(Relaxed), 0 | BY_DESCRIPTOR) {
+            class.store(Class::Thread as u8, Relaxed);
+        }
+    }
 }
 
 /// From now on, or no more unless somebody else needs it, calls that may wait do not go straight through the gate.
@@ -84,6 +95,7 @@ pub fn slow_down_waits(on: bool) {
             class.store(if slow { Class::Thread } else { Class::Pure } as u8, Relaxed);
         }
     }
+    slow_down_filtered();
 }
 
 /// A call with its arguments.
@@ -146,7 +158,8 @@ pub unsafe extern "C" fn dispatch(t: &mut Thread) {
     world::arrive(t, standing::IN_CALL);
     let call = Call::at(t);
     // A call that has trapped is served with the lock: its site may be rewritten.
-    let needs_no_lock = t.by_trap == 0 && waits_by_itself(&call) && engine().inputs.is_empty();
+    let needs_no_lock =
+        t.by_trap == 0 && waits_by_itself(&call) && engine().inputs.is_empty() && !call_filters::asks(call.nr);
     if needs_no_lock && !names_own(engine(), &call) {
         let r = interruptible(t, &call);
         t.regs.rax = r as u64;
@@ -231,6 +244,11 @@ fn names_own(e: &Engine, call: &Call) -> bool {
 
 fn serve(e: &mut Engine, t: &mut Thread, call: Call) -> Outcome {
     use Outcome::Return;
+    if call_filters::asks(call.nr) {
+        if let Some(refused) = calls::filters::refuse(t, &call) {
+            return refused;
+        }
+    }
     let class = class_of(call.nr);
     if class != Class::Map && names_own(e, &call) {
         return Return(err::EBADF);
@@ -291,8 +309,11 @@ fn serve(e: &mut Engine, t: &mut Thread, call: Call) -> Outcome {
         Class::Object if calls::contexts::is_one(call.nr) => Return(calls::contexts::serve(e, t, &call)),
         Class::Object if calls::queues::is_one(call.nr) => Return(calls::queues::serve(e, t, &call)),
         Class::Object if calls::segments::is_one(call.nr) => Return(calls::segments::serve(e, t, &call)),
-        // The watches are the descriptor's, which the anchor keeps.
-        Class::Object if matches!(call.nr, nr::INOTIFY_ADD_WATCH | nr::INOTIFY_RM_WATCH) => {
+        // Watches and rules are the descriptor's, which the anchor keeps.
+        Class::Object
+            if matches!(call.nr, nr::INOTIFY_ADD_WATCH | nr::INOTIFY_RM_WATCH)
+                || matches!(call.nr, nr::LANDLOCK_CREATE_RULESET | nr::LANDLOCK_ADD_RULE) =>
+        {
             Return(visible(e, t, &call))
         }
         // Its memory and its requests in flight could not be brought back. Programs do without where it is forbidden.

@@ -1,5 +1,6 @@
 //! The engine's first instruction in a fresh process image, and commit 0 before the program's.
 
+use crate::call_filters;
 use crate::control::{control, degrade};
 use crate::dispatch;
 use crate::frame;
@@ -18,6 +19,7 @@ use crate::tracker::{Allowed, Content, Track};
 use crate::undo;
 use core::arch::global_asm;
 use core::sync::atomic::Ordering::*;
+use outlast_filter::needs::wish;
 use outlast_image::control::state;
 use outlast_image::degradation::Degradation;
 use outlast_image::inject::{mode, option};
@@ -183,7 +185,7 @@ pub fn begin(e: &mut Engine, content: Content) -> Result<(), Degradation> {
     for used in [OwnFd::Userfault, OwnFd::Pagemap, OwnFd::Ring] {
         e.close_own(used);
     }
-    let by_signal = e.args.options & option::TRACKER_MPROTECT != 0;
+    let by_signal = e.args.options & option::TRACKER_MPROTECT != 0 || !call_filters::permit(wish::USERFAULTFD);
     e.tracker.choose(fds, by_signal).map_err(|_| Degradation::NoTracker)?;
     e.ring_touched = 0;
     crate::pinned::forget();
@@ -198,7 +200,7 @@ pub fn begin(e: &mut Engine, content: Content) -> Result<(), Degradation> {
 }
 
 fn set_up_ring(e: &mut Engine) {
-    let allowed = e.args.options & option::NO_RING == 0;
+    let allowed = e.args.options & option::NO_RING == 0 && wish::IO_URING.into_iter().all(call_filters::permit);
     let fd = e.own_fd(OwnFd::Ring);
     let ring = match allowed {
         false => Err(0),

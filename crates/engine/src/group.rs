@@ -8,6 +8,7 @@
 //!
 //! A thread that sleeps offers nothing: to wake it costs more than the commit that it would be spared.
 
+use crate::call_filters;
 use crate::calls::{joined, output};
 use crate::commit::commit_stopped;
 use crate::control::{control, phase};
@@ -71,7 +72,7 @@ pub enum Way {
 /// Takes the lock of the engine, unless another thread makes the call meanwhile.
 pub fn lock_or_join(t: &mut Thread, call: &Call) -> Way {
     // A call that has trapped is served by its thread: its site may be rewritten.
-    if t.by_trap != 0 || !joined::may_join(call) {
+    if t.by_trap != 0 || !joined::may_join(call) || call_filters::asks(call.nr) {
         world::lock(t);
         return Way::Alone;
     }

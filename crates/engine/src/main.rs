@@ -8,6 +8,7 @@
 mod access;
 mod advice;
 mod anchor;
+mod call_filters;
 mod calls;
 mod check;
 mod commit;

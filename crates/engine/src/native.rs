@@ -8,6 +8,7 @@ use crate::state::engine;
 use crate::sys::{nr, syscall};
 use crate::thread::{self, Thread};
 use crate::tracker::Track;
+use crate::world;
 use core::sync::atomic::{AtomicU32, Ordering::*};
 use outlast_image::control::state;
 use outlast_image::degradation::Degradation;
@@ -60,9 +61,52 @@ pub fn leave_thread(t: &mut Thread, uc: &mut Ucontext) {
     // SAFETY: turns dispatch off for the running thread.
     unsafe { syscall!(nr::PRCTL, PR_SET_SYSCALL_USER_DISPATCH, 0, 0, 0, 0) };
     uc.regs.rip -= 2;
+    settle_frame(t, uc);
+}
+
+/// The same for one that is in the program's code when it is knocked at.
+pub fn leave_by_knock(t: &mut Thread, uc: &mut Ucontext) {
+    // SAFETY: as above.
+    unsafe { syscall!(nr::PRCTL, PR_SET_SYSCALL_USER_DISPATCH, 0, 0, 0, 0) };
+    settle_frame(t, uc);
+    t.native = 1;
+}
+
+fn settle_frame(t: &Thread, uc: &mut Ucontext) {
     // The kernel takes both from here when the handler returns.
     uc.stack = if t.altstack[2] == 0 { [0, SS_DISABLE, 0] } else { t.altstack };
     uc.sigmask = t.mask;
+}
+
+/// After [`suspend`]: waits until no other thread is in the engine's hands any more, and gives the lock back for that. From then on
+/// the kernel may be told to filter their calls.
+pub fn await_others(t: &mut Thread) {
+    /// Of a millisecond each.
+    const TRIES: u32 = 5000;
+    if !world::has_several() {
+        return;
+    }
+    if t.has_lock {
+        world::unlock(t);
+    }
+    for _ in 0..TRIES {
+        let mut left = 0;
+        world::each(|place| {
+            // SAFETY: a thread writes its own word; its id does not change.
+            let (native, tid) =
+                unsafe { ((&raw const thread::at(place).native).read_volatile(), thread::at(place).real_tid) };
+            if place != t.place && native == 0 {
+                left += 1;
+                world::knock(tid);
+            }
+        });
+        if left == 0 {
+            return;
+        }
+        let pause = [0u64, 1_000_000];
+        // SAFETY: the time lies on the stack for the length of the call.
+        unsafe { syscall!(nr::NANOSLEEP, pause.as_ptr(), 0) };
+    }
 }
 
 /// Suspends protection for good: the program runs on, unprotected, and the log says why.

@@ -381,8 +381,11 @@ fn look_again(uc: &mut Ucontext) {
 /// the program's own code it is served here, the program's state being the kernel's frame.
 unsafe fn knock(t: &mut Thread, info: &[u64; 16], uc: &mut Ucontext) {
     let rip = uc.regs.rip;
-    if t.native != 0 || native::EVERYWHERE.load(Acquire) != 0 {
+    if t.native != 0 {
         return;
+    }
+    if native::EVERYWHERE.load(Acquire) != 0 && !in_engine(rip) {
+        return native::leave_by_knock(t, uc);
     }
     let stops = world::has_several() && signal_code(info) == SI_TKILL;
     if rip == address!(fast_exit) && stops {

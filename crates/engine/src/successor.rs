@@ -1,8 +1,10 @@
 //! When the supervisor dies, the anchor starts another one: with the program's rights, and with nothing else of it.
 
+use crate::call_filters;
 use crate::control::control;
 use crate::sys::{err, futex_wait, futex_wait_any, nr, syscall};
 use core::sync::atomic::{AtomicU32, Ordering::*};
+use outlast_filter::needs::wish;
 use outlast_image::control::supervisor::DIED;
 use outlast_image::layout::{session, SESSION_BASE};
 use outlast_image::successor::Successor;
@@ -54,6 +56,9 @@ impl Watch {
 
 /// Starts a supervisor. It is nobody's child that would have to wait for it, and has none of the program's descriptors.
 fn start() {
+    if !call_filters::permit(wish::EXECVE) {
+        return;
+    }
     // SAFETY: a clone without CLONE_VM returns twice on separate copies of this stack.
     let r = unsafe { syscall!(nr::CLONE, CLONE_PARENT, 0, 0, 0, 0) };
     if r == 0 {

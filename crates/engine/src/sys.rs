@@ -78,6 +78,7 @@ pub mod nr {
         LGETXATTR = 192, FGETXATTR = 193, REMOVEXATTR = 197, LREMOVEXATTR = 198, FREMOVEXATTR = 199, NEWFSTATAT = 262, SPLICE = 275,
         FALLOCATE = 285, RECVMMSG = 299, PRLIMIT64 = 302, SENDMMSG = 307, COPY_FILE_RANGE = 326, PWRITEV2 = 328, RSEQ = 334, IO_URING_SETUP = 425, IO_URING_ENTER = 426, IO_URING_REGISTER = 427, CLONE3 = 435,
         CLOSE_RANGE = 436, FUTEX_WAITV = 449, OPENAT2 = 437, PIDFD_OPEN = 434, EPOLL_PWAIT2 = 441, INOTIFY_ADD_WATCH = 254, INOTIFY_RM_WATCH = 255,
+        LANDLOCK_CREATE_RULESET = 444, LANDLOCK_ADD_RULE = 445,
     }
 }
 
@@ -130,6 +131,9 @@ pub fn futex_wait_any<const N: usize>(
     words: [(&core::sync::atomic::AtomicU32, u32); N],
     timeout_ns: Option<u64>,
 ) -> i64 {
+    if !crate::call_filters::permit(outlast_filter::needs::wish::FUTEX_WAITV) {
+        return err::EPERM;
+    }
     /// FUTEX2_SIZE_U32, in memory shared with other processes.
     const SHARED_WORD: u64 = 2;
     const CLOCK_MONOTONIC: u64 = 1;

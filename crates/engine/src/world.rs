@@ -212,7 +212,8 @@ fn await_stop(other: &Thread) {
     }
 }
 
-fn knock(tid: u32) {
+/// Has the thread come into the engine.
+pub fn knock(tid: u32) {
     // SAFETY: a signal that the engine handles, to a thread of this process.
     unsafe { syscall!(nr::TGKILL, syscall!(nr::GETPID), tid, SIGENGINE) };
 }

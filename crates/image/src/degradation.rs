@@ -74,4 +74,6 @@ degradations! {
     ControlGroup = 25, "control-group";
     /// Memory that the program had locked could not be locked again.
     MemoryLock = 26, "memory-lock";
+    /// A filter of system calls (seccomp), or one thread's rules of Landlock, leave the engine without what it needs, or the program executed another one under its filters; it runs on without protection.
+    CallFilter = 27, "call-filter";
 }

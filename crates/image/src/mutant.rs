@@ -90,6 +90,10 @@ pub enum Mutant {
     Advice,
     /// Spans that stay writable are saved.
     OpenSpan,
+    /// The program's own filters are asked about its calls.
+    CallFilters,
+    /// And about the engine's, before they are installed.
+    FilterNeeds,
 }
 
 impl Mutant {
@@ -137,6 +141,8 @@ impl Mutant {
         (Mutant::ThreadId, "thread-id"),
         (Mutant::Advice, "advice"),
         (Mutant::OpenSpan, "open-span"),
+        (Mutant::CallFilters, "call-filters"),
+        (Mutant::FilterNeeds, "filter-needs"),
     ];
 
     pub const fn bit(self) -> u64 {

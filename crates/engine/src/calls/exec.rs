@@ -1,6 +1,7 @@
 //! execve: the program is replaced, and its successor is protected from its first instruction, too.
 
-use crate::calls::limits;
+use crate::call_filters;
+use crate::calls::{filters, limits};
 use crate::commit::commit;
 use crate::control::{control, degrade};
 use crate::dispatch::{native, Call};
@@ -20,9 +21,12 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     if let Some(r) = cannot_run(call) {
         return r;
     }
+    if call_filters::exist() {
+        // The program's successor has its filters, of which a fresh engine would know nothing.
+        return filters::leave(t, call);
+    }
     inputs::leave(e);
     commit(e, call.pending(pending_kind::EXEC));
-    let _ = t;
     replace(e, call)
 }
 

@@ -4,7 +4,7 @@
 //! cloned anew from the program after each such call.
 
 use crate::anchor;
-use crate::calls::limits;
+use crate::calls::{filters, limits};
 use crate::commit::{commit, commit_at_gate};
 use crate::dispatch::{native, Call};
 use crate::native;
@@ -99,6 +99,12 @@ fn filters(call: &Call) -> bool {
 
 /// Commits, makes the call, and commits again with an anchor that has inherited what the call changed.
 pub fn change(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
+    if filters::is_one(call) {
+        return filters::set(e, t, call);
+    }
+    if filters::binds_one_of_several(call) {
+        return filters::leave(t, call);
+    }
     let seq = commit(e, call.pending(pending_kind::REDO));
     if seq == 0 {
         return native(call);

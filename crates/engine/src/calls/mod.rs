@@ -8,6 +8,7 @@ pub mod directory;
 pub mod epoll;
 pub mod exec;
 pub mod exit;
+pub mod filters;
 pub mod groups;
 pub mod gs;
 pub mod inherited;

@@ -1,6 +1,7 @@
 //! Threads begin: by clone and clone3 of the program, and in a restore.
 
 use super::birth::CloneArgs;
+use crate::call_filters;
 use crate::commit::commit_before_call;
 use crate::control::phase;
 use crate::dispatch::{slow_down_waits, Call, Outcome};
@@ -19,6 +20,7 @@ use crate::user;
 use crate::world;
 use core::arch::global_asm;
 use core::sync::atomic::Ordering::*;
+use outlast_filter::needs::wish;
 use outlast_image::degradation::Degradation;
 use outlast_image::event::phase as at;
 use outlast_image::mutant::Mutant;
@@ -125,7 +127,9 @@ fn words(call: &Call) -> Option<(u64, u64)> {
 
 /// From here on there may be several threads. False: not where pages are tracked by faults of the program's own.
 fn begin_several(e: &mut Engine, t: &mut Thread) -> bool {
-    if e.tracker.guards_kernel_writes() || world::map_room(false).is_err() || commit_before_call(e) == 0 {
+    // A recovered process would have to track them by faults of its own.
+    let forbidden = e.tracker.guards_kernel_writes() || !call_filters::permit(wish::USERFAULTFD);
+    if forbidden || world::map_room(false).is_err() || commit_before_call(e) == 0 {
         return false;
     }
     prepare_several(e, t)
@@ -206,7 +210,7 @@ pub fn make_again(child: &mut Thread, begin: unsafe extern "C" fn(&mut Thread) -
     args[field::TLS] = child.fs_base;
     (args[field::SET_TID], args[field::SET_TID_SIZE]) = ((&raw const tid) as u64, 1);
     let call = Call { nr: nr::CLONE3, args: [args.as_ptr() as u64, 88, 0, 0, 0, 0] };
-    let r = enter(child, &call, begin);
+    let r = if call_filters::permit(wish::CLONE3) { enter(child, &call, begin) } else { err::EPERM };
     if !err::is(r) {
         return r;
     }

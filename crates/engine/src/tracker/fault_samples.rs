@@ -2,9 +2,11 @@
 //! `kernel.perf_event_paranoid` is at most 2, though then without the faults that the kernel meets on the thread's behalf.
 
 use super::faults::probe;
+use crate::call_filters;
 use crate::scratch;
 use crate::sys::{err, nr, syscall};
 use core::sync::atomic::{AtomicU64, Ordering::*};
+use outlast_filter::needs::wish;
 
 const PERF_EVENT_OPEN: u64 = 298;
 const PERF_FLAG_FD_CLOEXEC: u64 = 8;
@@ -96,6 +98,9 @@ impl Samples {
 }
 
 fn open(exclude: u64) -> i64 {
+    if !call_filters::permit(wish::PERF_EVENT_OPEN) {
+        return err::EPERM;
+    }
     let attributes = Attributes {
         type_: TYPE_SOFTWARE,
         size: core::mem::size_of::<Attributes>() as u32,

@@ -1,0 +1,119 @@
+//! Filters of system calls that the program has installed on itself (seccomp). The kernel keeps and enforces them; the engine has a
+//! copy, in its own memory and so in that of every anchor that is cloned later, and asks it
+//!
+//! - whether it can go on making the calls that it needs ([`outlast_filter::needs`]), before a filter is installed;
+//! - what becomes of a call of the program's, before it is served: most are made in other ways than the program makes them, and some
+//!   by the engine alone;
+//! - whether it may try what it could do without.
+//!
+//! Like the filters themselves the copies never come from the store.
+
+use crate::dispatch::Call;
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use outlast_filter::needs::NEEDS;
+use outlast_filter::{reads_address, strictest, verdict, verdicts, Instruction, Question, Verdict};
+
+/// Instructions of all filters together, and how many filters, that are kept. The kernel allows 32,768.
+const ROOM: usize = 8192;
+const MOST: usize = 64;
+/// Calls that a bitmap knows; of those with higher numbers each is asked about.
+const KNOWN: usize = 512;
+
+struct Filters {
+    code: [Instruction; ROOM],
+    /// Where each of them ends.
+    ends: [usize; MOST],
+}
+
+const NOTHING: Instruction = Instruction { code: 0, jt: 0, jf: 0, k: 0 };
+static mut FILTERS: Filters = Filters { code: [NOTHING; ROOM], ends: [0; MOST] };
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+/// Calls that a filter does not let pass, whatever their arguments.
+static ASKED: [AtomicU64; KNOWN / 64] = [const { AtomicU64::new(0) }; KNOWN / 64];
+
+/// The copies of the filters.
+///
+/// # Safety
+/// The caller has the engine's lock, or is an anchor.
+unsafe fn filters() -> &'static mut Filters {
+    let this = &raw mut FILTERS;
+    &mut *this
+}
+
+fn used(filters: &Filters) -> usize {
+    COUNT.load(Relaxed).checked_sub(1).map_or(0, |last| filters.ends[last])
+}
+
+/// Has the program any?
+pub fn exist() -> bool {
+    COUNT.load(Relaxed) != 0
+}
+
+/// Does it depend on more than its number whether the call is made, or is it not made?
+pub fn asks(nr: u64) -> bool {
+    match ASKED.get(nr as usize / 64) {
+        Some(word) => word.load(Relaxed) >> (nr % 64) & 1 != 0,
+        None => exist(),
+    }
+}
+
+/// May the engine try this call, with whatever arguments?
+pub fn permit(nr: u32) -> bool {
+    !asks(nr as u64)
+}
+
+/// Each filter, in the order in which they were installed.
+fn each(f: &mut dyn FnMut(&[Instruction])) {
+    // SAFETY: only read, and installed under the engine's lock.
+    let filters = unsafe { filters() };
+    let mut start = 0;
+    for &end in &filters.ends[..COUNT.load(Relaxed)] {
+        f(&filters.code[start..end]);
+        start = end;
+    }
+}
+
+/// What the filters say of a call that the program makes with its instruction before `address`.
+pub fn judge(call: &Call, address: u64) -> Verdict {
+    const ALLOW: u32 = 0x7fff_0000;
+    let question = Question { nr: call.nr as u32, address: Some(address), args: call.args.map(Some) };
+    let mut value = ALLOW;
+    // A valid filter knows everything that it asks for; what is none the kernel has refused.
+    each(&mut |filter| value = strictest(value, verdict(filter, &question).unwrap_or(0)));
+    Verdict::of(value)
+}
+
+/// Room for a copy of a filter that is not installed yet. None: there is not enough.
+pub fn room(len: usize) -> Option<&'static mut [Instruction]> {
+    // SAFETY: the caller has the engine's lock; what is not counted nobody looks at.
+    let filters = unsafe { filters() };
+    let start = used(filters);
+    (COUNT.load(Relaxed) < MOST).then(|| filters.code.get_mut(start..start + len)).flatten()
+}
+
+/// Does a filter allow all that the engine needs? Not if it looks at addresses: the engine makes calls at its own.
+pub fn suits(filter: &[Instruction]) -> bool {
+    let allows = |question| verdicts(filter, &question).is_allowed();
+    !reads_address(filter) && NEEDS.iter().all(|need| need.questions().all(allows))
+}
+
+/// Does a filter let the call pass, with whatever arguments?
+pub fn lets_pass(filter: &[Instruction], nr: u32) -> bool {
+    verdicts(filter, &Question::any(nr)).is_allowed()
+}
+
+/// The kernel has installed the filter of this length that [`room`] has a copy of.
+pub fn installed(len: usize) {
+    // SAFETY: the caller has the engine's lock.
+    let filters = unsafe { filters() };
+    let start = used(filters);
+    let count = COUNT.load(Relaxed);
+    filters.ends[count] = start + len;
+    let filter = &filters.code[start..start + len];
+    for (n, word) in ASKED.iter().enumerate() {
+        let asked =
+            (0..64).filter(|bit| !lets_pass(filter, (n * 64 + bit) as u32)).fold(0, |bits, bit| bits | 1 << bit);
+        word.fetch_or(asked, Relaxed);
+    }
+    COUNT.store(count + 1, Relaxed);
+}
