@@ -33,8 +33,18 @@ const TELLING: &[&str] = &[
 ];
 
 /// Cases of which the short profile also makes a run for an ordinary user, whose recovered process has another number.
-const RENUMBERED: &[&str] =
-    &["identity", "numbers", "numbers_alone", "java_churn", "filters", "filters_narrow", "filters_bare", "landlock"];
+const RENUMBERED: &[&str] = &[
+    "identity",
+    "numbers",
+    "numbers_alone",
+    "java_churn",
+    "filters",
+    "filters_narrow",
+    "filters_bare",
+    "landlock",
+    "pidfds",
+    "pidfds_threads",
+];
 
 /// Cases that end, fail or give up protection by themselves: hitting them from outside would prove nothing more.
 const SELF_HARMING: &[&str] = &[

@@ -66,6 +66,8 @@ const HUNTERS: &[(&str, &[&str])] = &[
     ("thread-id", &["kill::births"]),
     ("advice", &["kill::advice"]),
     ("open-span", &["kill::dense", "checked::dense"]),
+    ("own-pidfds", &["kill::pidfds"]),
+    ("barriers", &["kill::barriers"]),
     ("call-filters", &["kill::filters"]),
     ("filter-needs", &["calm::filters_closed"]),
     ("joined-lookup", &["aimed::printers", "kill::printers"]),

@@ -25,5 +25,13 @@ pub const CASES: &[Case] = &[
         |_| Ok(Program::new(&[&program("numbers"), "400", "0"])),
         |_| Drive::Pipes(Input::none()),
     ),
+    Case::new("pidfds", |_| Ok(Program::new(&[&program("pidfds"), "300"])), |_| Drive::Pipes(Input::none())),
+    Case::new(
+        "pidfds_threads",
+        |_| Ok(Program::new(&[&program("pidfds"), "150", "3"])),
+        |_| Drive::Pipes(Input::none()),
+    )
+    .with_threads(),
+    Case::new("barriers", |_| Ok(Program::new(&[&program("barriers"), "300"])), |_| Drive::Pipes(Input::none())),
     Case::new("sleeper", |_| Ok(Program::new(&[&program("sleeper"), "60"])), |_| Drive::Pipes(Input::none())),
 ];

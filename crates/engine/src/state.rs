@@ -170,6 +170,8 @@ pub static mut ENGINE: Engine = Engine {
         undumpable: 0,
         locking: 0,
         limits: [0; 2],
+        own_pidfds: 0,
+        barriers: 0,
         umask: 0,
         window_fd: -1,
         window: [0; 4],

@@ -154,6 +154,7 @@ pub const NEEDS: &[Need] = &[
     any(328), // pwritev2
     any(332), // statx
     any(334), // rseq
+    any(424), // pidfd_send_signal
     any(434), // pidfd_open
     any(436), // close_range
 ];

@@ -32,5 +32,7 @@ pub struct Descriptor {
     pub inode: u64,
     pub dev: u64,
     pub path_len: u32,
-    pub reserved: u32,
+    /// Of a pidfd: the process, if it is the program, or the thread of the program that it stands for, by the number that the program
+    /// knows; else 0.
+    pub own: u32,
 }

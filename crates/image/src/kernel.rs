@@ -56,6 +56,10 @@ pub struct KernelState {
     pub locking: u32,
     /// Bytes that the kernel was told more than the program has set, for RLIMIT_AS and RLIMIT_DATA; 0: it has set none.
     pub limits: [u64; 2],
+    /// 1 from the first pidfd on that the program opened of itself or of a thread.
+    pub own_pidfds: u32,
+    /// What membarrier was asked to register, as its commands, which are bits.
+    pub barriers: u32,
     /// By the numbers that the program knows.
     pub timers: [PosixTimer; TIMERS],
 }

@@ -90,6 +90,10 @@ pub enum Mutant {
     Advice,
     /// Spans that stay writable are saved.
     OpenSpan,
+    /// pidfds of the program itself are opened again.
+    OwnPidfds,
+    /// What membarrier has registered is registered again.
+    Barriers,
     /// The program's own filters are asked about its calls.
     CallFilters,
     /// And about the engine's, before they are installed.
@@ -141,6 +145,8 @@ impl Mutant {
         (Mutant::ThreadId, "thread-id"),
         (Mutant::Advice, "advice"),
         (Mutant::OpenSpan, "open-span"),
+        (Mutant::OwnPidfds, "own-pidfds"),
+        (Mutant::Barriers, "barriers"),
         (Mutant::CallFilters, "call-filters"),
         (Mutant::FilterNeeds, "filter-needs"),
     ];

@@ -5,7 +5,7 @@
 //! that the program closes lives on under a hidden number until the next commit, if closing it is invisible to
 //! others; closing a pipe or socket is seen by its peer and is a visible event.
 
-use crate::calls::{names, offsets, own_folder, own_maps, unseen};
+use crate::calls::{names, offsets, own_folder, own_maps, own_pidfds, unseen};
 use crate::commit::commit;
 use crate::control::phase;
 use crate::descriptors::HIGHEST;
@@ -62,6 +62,9 @@ pub fn open(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
             let copy = own_maps::open(e, t, path, flags);
             let r = copy.unwrap_or_else(|| interruptible(t, call));
             e.fds.opened(r);
+            if call.nr == nr::PIDFD_OPEN {
+                own_pidfds::opened(e, call, r);
+            }
             r
         }
     }

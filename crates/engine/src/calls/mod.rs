@@ -26,6 +26,7 @@ pub mod offsets;
 pub mod output;
 pub mod own_folder;
 pub mod own_maps;
+pub mod own_pidfds;
 pub mod posix_timers;
 pub mod queues;
 pub mod segments;

@@ -1,6 +1,6 @@
 //! Signal state is the engine's: the program sees what it set.
 
-use crate::calls::groups;
+use crate::calls::{groups, own_pidfds};
 use crate::control::{control, phase};
 use crate::delivery;
 use crate::dispatch::{interruptible, native, visible, Call, Outcome};
@@ -50,7 +50,10 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> Outcome {
         nr::SIGALTSTACK => alternate_stack(t, a),
         nr::KILL | nr::TKILL | nr::TGKILL | nr::RT_SIGQUEUEINFO | nr::RT_TGSIGQUEUEINFO => send(e, t, call),
         nr::RT_SIGTIMEDWAIT => wait(t, call),
-        424 => visible(e, t, call),
+        nr::PIDFD_SEND_SIGNAL => match own_pidfds::as_kill(e, call) {
+            Some(kill) => send(e, t, &kill),
+            None => visible(e, t, call),
+        },
         // Waits; sigsuspend and sigtimedwait bring their own masks, which the kernel swaps atomically.
         _ => {
             phase(at::BLOCKED);

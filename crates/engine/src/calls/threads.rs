@@ -1,11 +1,13 @@
 //! State of the thread that the kernel keeps: passed on, and kept for a restore.
 
 use crate::dispatch::{native, Call, Outcome};
+use crate::mutant::without;
 use crate::state::Engine;
 use crate::sys::{err, nr, syscall};
 use crate::thread::Thread;
 use crate::tracker::Track;
 use crate::user;
+use outlast_image::mutant::Mutant;
 
 const ARCH_GET_GS: u64 = 0x1004;
 const PR_SET_PDEATHSIG: u64 = 1;
@@ -14,6 +16,10 @@ const PR_SET_NAME: u64 = 15;
 const PR_SET_CHILD_SUBREAPER: u64 = 36;
 const PR_GET_PDEATHSIG: u64 = 2;
 const PR_GET_CHILD_SUBREAPER: u64 = 37;
+const MEMBARRIER: u64 = 324;
+/// GLOBAL_EXPEDITED, PRIVATE_EXPEDITED, PRIVATE_EXPEDITED_SYNC_CORE and PRIVATE_EXPEDITED_RSEQ: what has to be registered.
+const REGISTERING: [u64; 4] = [1 << 2, 1 << 4, 1 << 6, 1 << 8];
+const ARCH_REQ_XCOMP_PERM: u64 = 0x1023;
 const PR_SET_SYSCALL_USER_DISPATCH: u64 = 59;
 
 /// prctl has given `option` a new `value`: what no clone inherits is kept.
@@ -57,6 +63,12 @@ pub fn restore_process_state(e: &Engine) {
     if k.undumpable != 0 {
         prctl(PR_SET_DUMPABLE, 0);
     }
+    for command in REGISTERING {
+        if k.barriers as u64 & command != 0 && !without(Mutant::Barriers) {
+            // SAFETY: registers this process; the kernel has forgotten what its predecessor had registered.
+            unsafe { syscall!(MEMBARRIER, command, 0, 0) };
+        }
+    }
 }
 
 pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> Outcome {
@@ -92,6 +104,16 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> Outcome {
             }
         }
         nr::PRCTL if a[0] == PR_SET_SYSCALL_USER_DISPATCH => err::EINVAL,
+        // AMX, whose state the engine does not save: programs do without where there is none.
+        nr::ARCH_PRCTL if a[0] == ARCH_REQ_XCOMP_PERM => err::EOPNOTSUPP,
+        MEMBARRIER => {
+            let r = native(call);
+            if r == 0 && REGISTERING.contains(&(a[0] as u32 as u64)) {
+                e.kernel.barriers |= a[0] as u32;
+                e.kernel_dirty = true;
+            }
+            r
+        }
         nr::PRCTL if a[0] == PR_SET_NAME => {
             let r = native(call);
             t.read_comm();

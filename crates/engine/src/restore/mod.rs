@@ -15,6 +15,7 @@ pub mod vdso;
 use crate::access::Access;
 use crate::advice;
 use crate::calls::contexts;
+use crate::calls::own_pidfds;
 use crate::calls::threads::restore_process_state;
 use crate::calls::timers::SIGALRM;
 use crate::calls::{directory, groups, window};
@@ -191,6 +192,7 @@ unsafe fn run(rung: Rung) -> ! {
     }
     crate::calls::posix_timers::restore(e, t, rung == Rung::InPlace);
     if rung != Rung::InPlace {
+        own_pidfds::restore(e, is_foreign);
         restore_process_state(e);
     }
     report(e, rung, begun);

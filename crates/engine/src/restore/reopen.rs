@@ -1,6 +1,7 @@
 //! After a cold resume the descriptor table is empty: files come back by name, terminals and pipes on 0, 1 and 2 are those
 //! of whoever resumes, connections are found closed by their other end.
 
+use crate::calls::own_pidfds;
 use crate::control::degrade;
 use crate::descriptors::HIGHEST;
 use crate::scratch;
@@ -44,6 +45,11 @@ fn one(e: &mut Engine, fd: i32, is_given: bool) -> bool {
         }
         if present && (st[0], st[1]) == (d.dev, d.inode) && d.kind != kind::REGULAR {
             // Whoever resumes had it from the same source as the program.
+            return true;
+        }
+        if own_pidfds::is_own(&d) {
+            // It is opened again when the process is what it will be.
+            stand_in(fd);
             return true;
         }
         if !file {
