@@ -43,6 +43,7 @@ const RENUMBERED: &[&str] = &[
     "filters_bare",
     "landlock",
     "pidfds",
+    "cpu_clocks",
     "pidfds_threads",
 ];
 
