@@ -43,6 +43,8 @@ const RENUMBERED: &[&str] = &[
     "filters_bare",
     "landlock",
     "pidfds",
+    "async_input",
+    "async_input_realtime",
     "cpu_clocks",
     "pidfds_threads",
 ];

@@ -67,6 +67,7 @@ const HUNTERS: &[(&str, &[&str])] = &[
     ("advice", &["kill::advice"]),
     ("open-span", &["kill::dense", "checked::dense"]),
     ("own-pidfds", &["kill::pidfds"]),
+    ("owners", &["kill::async_input"]),
     ("barriers", &["kill::barriers"]),
     ("call-filters", &["kill::filters"]),
     ("filter-needs", &["calm::filters_closed"]),

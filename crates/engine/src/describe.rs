@@ -1,7 +1,7 @@
 //! What a cold resume must know of a descriptor: its name, mode and offset, put into the commit after each change; and of the
 //! working directory.
 
-use crate::calls::{directory, own_pidfds};
+use crate::calls::{directory, own_pidfds, owners};
 use crate::state::{object, Engine};
 use crate::sys::{err, nr, syscall};
 use outlast_image::descriptor::{descriptor_kind as kind, Descriptor};
@@ -31,6 +31,9 @@ fn put(e: &mut Engine, fd: i32) {
         let mut st = [0u64; 18];
         if syscall!(nr::FSTAT, fd, st.as_mut_ptr()) == 0 {
             (d.dev, d.inode) = (st[0], st[1]);
+            if e.kernel.owners != 0 {
+                (d.owner_kind, d.owner) = owners::of(e, fd);
+            }
             if e.kernel.own_pidfds != 0 {
                 d.own = own_pidfds::number_of(fd, d.inode);
             }

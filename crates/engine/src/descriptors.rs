@@ -145,6 +145,14 @@ impl Descriptors {
         }
     }
 
+    /// What a commit says of a descriptor has changed.
+    pub fn changed(&mut self, fd: i32) {
+        if self.is_open(fd) {
+            self.dirty = true;
+            self.touch(fd);
+        }
+    }
+
     /// A descriptor that changed since the last commit; each once, until there is none.
     pub fn next_touched(&mut self) -> Option<i32> {
         self.touched_count = self.touched_count.checked_sub(1)?;

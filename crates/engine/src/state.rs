@@ -171,6 +171,8 @@ pub static mut ENGINE: Engine = Engine {
         locking: 0,
         limits: [0; 2],
         own_pidfds: 0,
+        owners: 0,
+        unused: 0,
         barriers: 0,
         umask: 0,
         window_fd: -1,

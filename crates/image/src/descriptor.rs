@@ -16,6 +16,14 @@ pub mod descriptor_kind {
     pub const ANONYMOUS: u32 = 8;
 }
 
+/// Whom the kernel sends a signal when something can be read or written.
+pub mod owner_kind {
+    /// Nobody, or none of the program.
+    pub const OTHER: u32 = 0;
+    pub const PROCESS: u32 = 1;
+    pub const THREAD: u32 = 2;
+}
+
 /// Fixed part of a descriptor; `path_len` bytes of path follow in its store object.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
@@ -35,4 +43,7 @@ pub struct Descriptor {
     /// Of a pidfd: the process, if it is the program, or the thread of the program that it stands for, by the number that the program
     /// knows; else 0.
     pub own: u32,
+    /// Whom the kernel tells of readiness: one of [`owner_kind`], and the number that the program knows.
+    pub owner_kind: u32,
+    pub owner: u32,
 }

@@ -58,6 +58,9 @@ pub struct KernelState {
     pub limits: [u64; 2],
     /// 1 from the first pidfd on that the program opened of itself or of a thread.
     pub own_pidfds: u32,
+    /// 1 once the program has made itself the owner of a file (F_SETOWN).
+    pub owners: u32,
+    pub unused: u32,
     /// What membarrier was asked to register, as its commands, which are bits.
     pub barriers: u32,
     /// By the numbers that the program knows.

@@ -92,6 +92,8 @@ pub enum Mutant {
     OpenSpan,
     /// pidfds of the program itself are opened again.
     OwnPidfds,
+    /// A recovered process owns the files of the dead one.
+    Owners,
     /// What membarrier has registered is registered again.
     Barriers,
     /// The program's own filters are asked about its calls.
@@ -146,6 +148,7 @@ impl Mutant {
         (Mutant::Advice, "advice"),
         (Mutant::OpenSpan, "open-span"),
         (Mutant::OwnPidfds, "own-pidfds"),
+        (Mutant::Owners, "owners"),
         (Mutant::Barriers, "barriers"),
         (Mutant::CallFilters, "call-filters"),
         (Mutant::FilterNeeds, "filter-needs"),

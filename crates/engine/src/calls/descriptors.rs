@@ -5,7 +5,7 @@
 //! that the program closes lives on under a hidden number until the next commit, if closing it is invisible to
 //! others; closing a pipe or socket is seen by its peer and is a visible event.
 
-use crate::calls::{names, offsets, own_folder, own_maps, own_pidfds, unseen};
+use crate::calls::{names, offsets, own_folder, own_maps, own_pidfds, owners, unseen};
 use crate::commit::commit;
 use crate::control::phase;
 use crate::descriptors::HIGHEST;
@@ -224,6 +224,9 @@ fn range(call: &Call) -> RangeInclusive<i32> {
 
 /// fcntl: the commands that make or mark descriptors; all others as the table says.
 pub fn fcntl(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
+    if owners::is_one(call) {
+        return owners::serve(e, call);
+    }
     match call.args[1] {
         F_DUPFD | F_DUPFD_CLOEXEC => {
             let r = native(call);

@@ -27,6 +27,7 @@ pub mod output;
 pub mod own_folder;
 pub mod own_maps;
 pub mod own_pidfds;
+pub mod owners;
 pub mod posix_timers;
 pub mod queues;
 pub mod segments;

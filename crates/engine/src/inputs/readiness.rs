@@ -42,7 +42,7 @@ pub fn answer(e: &mut Engine, call: &Call) -> Option<i64> {
 const NESTED: u32 = 5;
 
 /// Has the log anything for `fd`?
-fn is_ready(e: &mut Engine, fd: i32) -> bool {
+pub fn is_ready(e: &mut Engine, fd: i32) -> bool {
     has_input(e, fd, NESTED, scratch::regions_object())
 }
 

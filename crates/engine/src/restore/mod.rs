@@ -15,10 +15,10 @@ pub mod vdso;
 use crate::access::Access;
 use crate::advice;
 use crate::calls::contexts;
-use crate::calls::own_pidfds;
 use crate::calls::threads::restore_process_state;
 use crate::calls::timers::SIGALRM;
 use crate::calls::{directory, groups, window};
+use crate::calls::{own_pidfds, owners};
 use crate::control::{self, control, degrade, event, fail, phase};
 use crate::delivery;
 use crate::entry;
@@ -193,6 +193,7 @@ unsafe fn run(rung: Rung) -> ! {
     crate::calls::posix_timers::restore(e, t, rung == Rung::InPlace);
     if rung != Rung::InPlace {
         own_pidfds::restore(e, is_foreign);
+        owners::restore(e);
         restore_process_state(e);
     }
     report(e, rung, begun);
