@@ -16,7 +16,6 @@ use crate::sys::nr;
 use crate::thread::Thread;
 use crate::user;
 use crate::world;
-use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use outlast_calls::Class;
 use outlast_image::context::pending_kind;
 use outlast_image::degradation::Degradation;
@@ -84,19 +83,6 @@ fn is_of_a_thread(call: &Call) -> bool {
         }
 }
 
-/// The program has filters of its own, which may kill whoever makes a call that they do not expect.
-static FILTERED: AtomicBool = AtomicBool::new(false);
-
-pub fn is_filtered() -> bool {
-    FILTERED.load(Relaxed)
-}
-
-fn filters(call: &Call) -> bool {
-    const PR_SET_SECCOMP: u64 = 22;
-    const SECCOMP: u64 = 317;
-    call.nr == SECCOMP || call.nr == nr::PRCTL && call.args[0] == PR_SET_SECCOMP
-}
-
 /// Commits, makes the call, and commits again with an anchor that has inherited what the call changed.
 pub fn change(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     if filters::is_one(call) {
@@ -122,8 +108,6 @@ pub fn change(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         commit_at_gate(e);
         return r;
     }
-    // Before there is an anchor that inherits them.
-    FILTERED.fetch_or(filters(call), Relaxed);
     let (r, renewal) = anchor::renew_around(seq, || limits::set(e, call));
     e.fds.returned(r);
     if r == 0 && !regions::can_be_read() {

@@ -1,15 +1,12 @@
 //! Several mappings are moved by one mremap, as Linux 6.17 and later do. Not those that a userfaultfd watches, as all of a tracked program's:
 //! each is moved by itself.
 
+use crate::own_descriptors::Passing;
 use crate::regions;
 use crate::sys::{err, nr, syscall};
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-const UNAME: u64 = 63;
 const MREMAP_MAYMOVE_FIXED: u64 = 1 | 2;
-/// Of `struct utsname`: a field, and where the third, the release, begins.
-const FIELD: usize = 65;
-const RELEASE: usize = 2 * FIELD;
 /// The release from which on the kernel does so.
 const SINCE: u32 = version(6, 17);
 
@@ -21,10 +18,12 @@ const fn version(major: u32, minor: u32) -> u32 {
 pub fn can_be_moved() -> bool {
     static VERSION: AtomicU32 = AtomicU32::new(0);
     if VERSION.load(Relaxed) == 0 {
-        let mut name = [0u8; 6 * FIELD];
-        // SAFETY: uname writes six fields.
-        unsafe { syscall!(UNAME, name.as_mut_ptr()) };
-        let mut numbers = name[RELEASE..]
+        let mut release = [0u8; 64];
+        if let Ok(file) = Passing::open(c"/proc/sys/kernel/osrelease".as_ptr().cast(), 0) {
+            // SAFETY: reads into the buffer.
+            unsafe { syscall!(nr::READ, file.fd, release.as_mut_ptr(), release.len()) };
+        }
+        let mut numbers = release
             .split(|b| !b.is_ascii_digit())
             .map(|digits| digits.iter().fold(0u32, |n, digit| n.wrapping_mul(10).wrapping_add((digit - b'0') as u32)));
         VERSION.store(version(numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)), Relaxed);

@@ -3,7 +3,6 @@
 
 use super::list::{self, Entry};
 use super::{table, Kept, NONE};
-use crate::calls::inherited;
 use crate::calls::thread_birth::{clone_thread, THREAD};
 use crate::control::control;
 use crate::sys::{err, now_ns, nr, syscall};
@@ -58,7 +57,6 @@ impl Keeper {
             return Err(AGAIN_NS);
         }
         let wait = match (self.seen != now, AGAIN.load(Acquire)) {
-            _ if inherited::is_filtered() => None,
             (true, _) => Some(SETTLING_NS),
             (_, true) => Some(AGAIN_NS),
             _ => None,
