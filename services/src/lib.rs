@@ -2,6 +2,7 @@
 //! that recovers its clients' descriptors, are written by glue when this is built.
 
 pub mod event;
+pub mod fs;
 pub mod lock;
 pub mod timer;
 
@@ -16,5 +17,5 @@ pub mod stubs {
         };
     }
 
-    stubs!(event: "event.rs", lock: "lock.rs", timer: "timer.rs");
+    stubs!(event: "event.rs", fs: "fs.rs", lock: "lock.rs", timer: "timer.rs");
 }

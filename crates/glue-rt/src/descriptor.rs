@@ -112,6 +112,8 @@ impl<D> Descriptors<D> {
             }
         } else if keep && !children.is_empty() {
             self.keeps.store(true, Relaxed);
+            // The component does not know it any more; for its children's sake it may have to be recovered there.
+            descriptor.epoch.store(0, Release);
             return;
         }
         self.write().remove(&id);
@@ -175,6 +177,27 @@ impl<D> Descriptor<D> {
             inner.sequence = reply.sequence;
             inner.state = operation;
             note(&mut inner.data);
+        }
+        true
+    }
+
+    /// The same for a call whose results add up, one at a time (`serial`), or that changed a resource.
+    ///
+    /// If the descriptor was recovered without it, the call is to be made again, for nobody has seen its result; or, where it
+    /// has `happened` because data of a resource outlives the server, the descriptor is to be recovered once more.
+    pub fn track_sum(&self, reply: &Reply, operation: u32, happened: bool, add: impl FnOnce(&mut D)) -> bool {
+        let mut inner = self.lock();
+        let current = self.epoch.load(Relaxed) == reply.epoch;
+        if !current && !happened {
+            return false;
+        }
+        if reply.tracked && reply.sequence > inner.sequence {
+            inner.sequence = reply.sequence;
+            inner.state = operation;
+        }
+        add(&mut inner.data);
+        if !current {
+            self.epoch.store(0, Release);
         }
         true
     }

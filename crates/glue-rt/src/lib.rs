@@ -16,6 +16,8 @@
 //!   thread can have seen of a call, its caller has got the reply to. So a call whose reply is missing had no effect that
 //!   anyone knows of, died with the instance's memory, and is made again.
 //! - The monitor numbers calls in the order of their effects; descriptors are tracked by that order, not by that of arrival.
+//! - What outlives an instance (registry, storage) is changed so that a call without a published reply can be undone, and the
+//!   template undoes it before the next instance begins.
 //! - Nothing that comes through a channel is believed: words are read once and checked, by either side.
 //! - Neither manager nor template ever waits for a component to do something.
 
@@ -28,6 +30,7 @@ mod layout;
 mod memory;
 mod policy;
 pub mod registry;
+pub mod storage;
 pub mod system;
 pub mod word;
 
@@ -36,5 +39,6 @@ pub use component::{run, Call, Component, Operation, Stop};
 pub use descriptor::{Descriptor, Descriptors, Inner};
 pub use error::CallError;
 pub use layout::{EAGER, RECOVERED, RECREATE, TRY};
+pub use storage::{ResourceError, Resources};
 pub use system::{Grant, Handle, Spec, System, SystemError};
 pub use word::Word;

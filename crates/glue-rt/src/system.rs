@@ -18,9 +18,12 @@ use crate::channel::Channel;
 use crate::layout::{ChannelMemory, Control, CHANNELS};
 use crate::memory::Shared;
 use crate::registry::Registry;
+use crate::storage;
 
-/// Names the descriptors that a template inherits: control, registry, doorbell, channels.
+/// Names the descriptors that a template inherits: control, registry, doorbell, storage, channels.
 pub(crate) const DESCRIPTORS: &str = "OUTLAST_COMPONENT";
+/// The first channel among them.
+pub(crate) const FIRST: usize = 4;
 /// The exit status of a template that has given its component up.
 pub(crate) const GIVEN_UP: i32 = 75;
 /// Deaths of a template without any longer life in between.
@@ -91,7 +94,7 @@ impl System {
             OwnedFd::from_raw_fd(fd)
         };
         let mapped = Shared::map(control.as_fd())?;
-        let mut memory = vec![control, registry, doorbell];
+        let mut memory = vec![control, registry, doorbell, storage::create()?];
         for _ in 0..CHANNELS {
             memory.push(Shared::<ChannelMemory>::create(c"component-channel")?);
         }
@@ -177,7 +180,7 @@ impl Part {
             short = if began.elapsed() < Duration::from_secs(1) { short + 1 } else { 0 };
         }
         self.control.given_up.store(1, SeqCst);
-        for memory in &self.memory[3..] {
+        for memory in &self.memory[FIRST..] {
             if let Ok(channel) = Shared::<ChannelMemory>::map(memory.as_fd()) {
                 channel.given_up.store(1, SeqCst);
                 for slot in &channel.slots {
@@ -229,7 +232,7 @@ impl Handle {
     /// A channel that no other client has.
     pub fn grant(&self) -> Result<Grant, SystemError> {
         let at = self.part.granted.fetch_add(1, SeqCst);
-        let Some(memory) = self.part.memory.get(3 + at) else {
+        let Some(memory) = self.part.memory.get(FIRST + at) else {
             return Err(SystemError::NoChannel(self.part.spec.name.clone()));
         };
         Ok(Grant { memory: memory.try_clone()?, doorbell: self.part.memory[2].try_clone()? })

@@ -49,10 +49,10 @@ pub enum Kind {
     Bytes(usize),
     /// Length of the bytes in that parameter.
     Length(usize),
-    /// A shared buffer whose contents become data of the descriptor's resource.
-    Resource,
     /// A word that the server gives back.
     Out,
+    /// Bytes that it gives back; the index of the parameter that says how many at most.
+    OutBytes(usize),
     /// The same, and a field of the descriptor grows by it.
     OutAdd(String),
 }
@@ -78,6 +78,8 @@ pub struct Function {
     pub wakeup: bool,
     /// A state of the state machine.
     pub state: bool,
+    /// It changes data of the descriptor's resource.
+    pub resource: bool,
 }
 
 impl Function {
@@ -89,16 +91,18 @@ impl Function {
         self.parameters.iter().find(|p| p.kind == Kind::Parent)
     }
 
+    /// What comes back beside the result.
     pub fn outs(&self) -> impl Iterator<Item = &Parameter> {
-        self.parameters.iter().filter(|p| matches!(p.kind, Kind::Out | Kind::OutAdd(_)))
+        self.parameters.iter().filter(|p| matches!(p.kind, Kind::Out | Kind::OutAdd(_) | Kind::OutBytes(_)))
+    }
+
+    /// Those that come back as words, in the order in which they do.
+    pub fn out_words(&self) -> impl Iterator<Item = &Parameter> {
+        self.outs().filter(|p| !matches!(p.kind, Kind::OutBytes(_)))
     }
 
     pub fn adds(&self) -> bool {
         self.parameters.iter().any(|p| matches!(p.kind, Kind::OutAdd(_)))
-    }
-
-    pub fn resource(&self) -> Option<&Parameter> {
-        self.parameters.iter().find(|p| p.kind == Kind::Resource)
     }
 
     pub fn bytes(&self) -> Option<&Parameter> {
@@ -108,12 +112,7 @@ impl Function {
     /// R0 makes this call again. Not: creations, which begin the walk or are another descriptor's; closings; and what left
     /// its effect in data that is brought back otherwise.
     pub fn replayed(&self) -> bool {
-        self.state
-            && self.creates.is_none()
-            && !self.terminal
-            && !self.adds()
-            && self.resource().is_none()
-            && self.id().is_some()
+        self.state && self.creates.is_none() && !self.terminal && !self.adds() && !self.resource && self.id().is_some()
     }
 }
 
@@ -224,6 +223,10 @@ impl Interface {
         opaque
     }
 
+    pub fn has_resources(&self) -> bool {
+        self.functions.iter().any(|f| f.resource)
+    }
+
     /// Mechanisms that this interface needs.
     pub fn mechanisms(&self) -> Vec<Mechanism> {
         let needed = |mechanism: &Mechanism| match mechanism {
@@ -232,7 +235,7 @@ impl Interface {
             Mechanism::D0 => self.properties.close_subtree && self.properties.parent != Parent::None,
             Mechanism::D1 => self.properties.parent != Parent::None,
             Mechanism::G0 | Mechanism::U0 => self.properties.global,
-            Mechanism::G1 => self.functions.iter().any(|f| f.resource().is_some()),
+            Mechanism::G1 => self.has_resources(),
         };
         Mechanism::ALL.into_iter().filter(needed).collect()
     }

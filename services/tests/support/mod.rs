@@ -25,6 +25,11 @@ impl Chance {
         Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }
 
+    /// Another one, which gives other numbers, the same for the same seed.
+    pub fn fork(&mut self) -> Self {
+        Self(self.below(u64::MAX) | 1)
+    }
+
     pub fn below(&mut self, bound: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -69,10 +74,20 @@ pub fn while_killed<T>(handle: &Handle, chance: &mut Chance, work: impl FnOnce()
             }
             kills
         });
+        // Also if the work panics: else nobody would ever hear of it.
+        let ending = Ending(over);
         let result = work();
-        over.store(true, Ordering::SeqCst);
+        drop(ending);
         (result, killer.join().expect("the killer"))
     })
+}
+
+struct Ending<'a>(&'a AtomicBool);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
 }
 
 /// Generous: a test that waits so long has failed.

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use crate::layout::{RECREATE, WORDS};
 use crate::registry::{Noted, Registry};
+use crate::storage::{ResourceError, Resources};
 use crate::word::Word;
 
 /// Why a call is not done.
@@ -23,6 +24,12 @@ pub enum Stop {
 impl From<i32> for Stop {
     fn from(errno: i32) -> Self {
         Self::Errno(errno)
+    }
+}
+
+impl From<ResourceError> for Stop {
+    fn from(error: ResourceError) -> Self {
+        Self::Errno(error.errno())
     }
 }
 
@@ -58,20 +65,39 @@ pub struct Call<'a> {
     incoming: &'a Incoming,
     knowns: &'a Knowns,
     registry: &'a Registry,
+    resources: &'a mut Resources,
     global: bool,
     pub(super) answers: [u64; WORDS],
     pub(super) answer_bytes: Vec<u8>,
     pub(super) changes: Vec<Change>,
     pub(super) wakes: Vec<u64>,
+    /// What the call changes of resources outlives this instance.
+    pub(super) keeps: bool,
     /// What the thread waits for if it has to.
     pub(super) waits_for: u64,
 }
 
 impl<'a> Call<'a> {
-    pub(super) fn new(incoming: &'a Incoming, knowns: &'a Knowns, registry: &'a Registry, global: bool) -> Self {
-        let (changes, wakes) = (Vec::new(), Vec::new());
-        let (answers, answer_bytes) = ([0; WORDS], Vec::new());
-        Self { incoming, knowns, registry, global, answers, answer_bytes, changes, wakes, waits_for: 0 }
+    pub(super) fn new(
+        incoming: &'a Incoming,
+        knowns: &'a Knowns,
+        registry: &'a Registry,
+        resources: &'a mut Resources,
+        global: bool,
+    ) -> Self {
+        Self {
+            incoming,
+            knowns,
+            registry,
+            resources,
+            global,
+            answers: [0; WORDS],
+            answer_bytes: Vec::new(),
+            changes: Vec::new(),
+            wakes: Vec::new(),
+            keeps: false,
+            waits_for: 0,
+        }
     }
 
     pub fn operation(&self) -> u32 {
@@ -127,6 +153,17 @@ impl<'a> Call<'a> {
             Stop::Unknown(_) => Stop::Refused(libc::EBADF),
             stop => stop,
         })
+    }
+
+    /// G1: what this call leaves in resources is kept outside this process.
+    pub fn keep(&mut self) {
+        self.keeps = true;
+    }
+
+    /// Resources, as earlier instances left them.
+    pub fn resources(&mut self) -> &mut Resources {
+        self.resources.load();
+        self.resources
     }
 
     pub fn state(&self, id: u64) -> Option<u32> {

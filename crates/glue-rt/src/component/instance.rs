@@ -11,6 +11,7 @@ use crate::layout::{
 };
 use crate::memory::Shared;
 use crate::registry::Registry;
+use crate::storage::Resources;
 
 use super::call::Incoming;
 use super::monitor::{Monitor, Outcome};
@@ -21,6 +22,7 @@ pub struct Memory {
     pub control: Arc<Shared<Control>>,
     pub registry: Arc<Shared<Registry>>,
     pub channels: Arc<Vec<Shared<ChannelMemory>>>,
+    pub storage: std::fs::File,
     pub doorbell: i32,
 }
 
@@ -40,7 +42,9 @@ struct Shop<C> {
 /// Never returns: the process serves until it is killed.
 pub fn serve<C: Component>(component: C, memory: &Memory, started: impl FnOnce()) -> ! {
     let epoch = memory.control.epoch.load(Acquire);
-    let monitor = Monitor::new(component, memory.registry.clone(), memory.control.clone(), epoch);
+    let storage = memory.storage.try_clone().expect("a descriptor for the storage");
+    let monitor =
+        Monitor::new(component, Resources::new(storage), memory.registry.clone(), memory.control.clone(), epoch);
     let shop =
         Arc::new(Shop { monitor, channels: memory.channels.clone(), upcalls: std::array::from_fn(|_| Mutex::new(())) });
     let mut staffed = vec![false; CHANNELS * SLOTS];

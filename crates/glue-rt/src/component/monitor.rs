@@ -8,6 +8,7 @@ use std::time::Instant;
 use crate::layout::{Control, Slot, BLOCKED, CLIENT_SLEEPS, DONE, RUNNING, TRY};
 use crate::memory::Shared;
 use crate::registry::Registry;
+use crate::storage::Resources;
 use crate::{futex, layout};
 
 use super::call::{Call, Incoming, Knowns, Stop};
@@ -23,6 +24,7 @@ pub struct Monitor<C> {
 struct Inside<C> {
     component: C,
     knowns: Knowns,
+    resources: Resources,
     /// Calls done, in the order of their effects.
     count: u32,
     waiters: HashMap<u64, Vec<Arc<Condvar>>>,
@@ -39,8 +41,14 @@ pub enum Outcome {
 }
 
 impl<C: Component> Monitor<C> {
-    pub fn new(component: C, registry: Arc<Shared<Registry>>, control: Arc<Shared<Control>>, epoch: u32) -> Self {
-        let inside = Inside { component, knowns: Knowns::new(), count: 0, waiters: HashMap::new() };
+    pub fn new(
+        component: C,
+        resources: Resources,
+        registry: Arc<Shared<Registry>>,
+        control: Arc<Shared<Control>>,
+        epoch: u32,
+    ) -> Self {
+        let inside = Inside { component, knowns: Knowns::new(), resources, count: 0, waiters: HashMap::new() };
         Self { inside: Mutex::new(inside), registry, control, epoch }
     }
 
@@ -54,14 +62,23 @@ impl<C: Component> Monitor<C> {
         let mut guard = self.enter();
         loop {
             let inside = &mut *guard;
-            let mut call = Call::new(incoming, &inside.knowns, &self.registry, C::GLOBAL);
-            match inside.component.dispatch(&mut call) {
+            let mut call = Call::new(incoming, &inside.knowns, &self.registry, &mut inside.resources, C::GLOBAL);
+            let outcome = inside.component.dispatch(&mut call);
+            let (keeps, waits_for) = (call.keeps, call.waits_for);
+            let Call { answers, answer_bytes, changes, wakes, .. } = call;
+            if outcome.is_err() {
+                inside.resources.rollback();
+            }
+            match outcome {
                 Ok(()) => {
-                    let Call { answers, answer_bytes, changes, wakes, .. } = call;
                     inside.count += 1;
                     let sequence = u64::from(self.epoch) << 32 | u64::from(inside.count);
                     let recreated = incoming.flags & layout::RECREATE != 0;
                     slot.sequence.store(sequence, SeqCst);
+                    match keeps {
+                        true => inside.resources.commit(sequence, place),
+                        false => inside.resources.settle(),
+                    }
                     let mut status = 0;
                     for change in &changes {
                         if C::GLOBAL && !change.record(&self.registry, incoming.client, recreated, sequence, place) {
@@ -91,7 +108,7 @@ impl<C: Component> Monitor<C> {
                     break;
                 }
                 Err(Stop::Wait { until }) => {
-                    let id = call.waits_for;
+                    let id = waits_for;
                     let condition = condition.get_or_insert_with(Arc::default).clone();
                     inside.waiters.entry(id).or_default().push(condition.clone());
                     slot.state.store(BLOCKED, SeqCst);

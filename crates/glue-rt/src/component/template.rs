@@ -16,7 +16,7 @@ use crate::layout::{
 use crate::memory::Shared;
 use crate::policy::{Death, Deaths, Verdict, HANG};
 use crate::registry::Registry;
-use crate::{futex, system};
+use crate::{futex, storage, system};
 
 use super::instance::{serve, Memory};
 use super::Component;
@@ -128,15 +128,18 @@ fn hangs(memory: &Memory, since: &mut [Option<(u64, Instant)>]) -> bool {
 /// was wanted: a call was being executed.
 fn begin_epoch(memory: &Memory) -> bool {
     let mut wanted = false;
-    // The registry first: it needs the slots as the dead left them.
-    if let Some((sequence, place)) = memory.registry.last() {
+    // What outlives instances first: for that the slots are needed as the dead left them.
+    let unpublished = |sequence: u64, place: u64| {
         let slot = memory.channels.get(place as usize / SLOTS).map(|channel| &channel.slots[place as usize % SLOTS]);
-        let unpublished = slot.is_some_and(|slot| {
+        slot.is_some_and(|slot| {
             !matches!(slot.state.load(SeqCst), DONE | IDLE | REQUEST) && slot.sequence.load(SeqCst) == sequence
-        });
-        if unpublished {
-            memory.registry.undo();
-        }
+        })
+    };
+    if memory.registry.last().is_some_and(|(sequence, place)| unpublished(sequence, place)) {
+        memory.registry.undo();
+    }
+    if let Err(error) = storage::undo(&memory.storage, unpublished) {
+        eprintln!("component: cannot undo in its storage what a call began that did not end: {error}");
     }
     let epoch = memory.control.epoch.fetch_add(1, SeqCst) + 1;
     for channel in memory.channels.iter() {
@@ -187,18 +190,20 @@ fn inherited() -> io::Result<Memory> {
     let list = std::env::var(system::DESCRIPTORS).map_err(|_| missing())?;
     std::env::remove_var(system::DESCRIPTORS);
     let numbers: Option<Vec<RawFd>> = list.split(',').map(|number| number.parse().ok()).collect();
-    let numbers = numbers.filter(|numbers| numbers.len() == CHANNELS + 3).ok_or_else(missing)?;
+    let numbers = numbers.filter(|numbers| numbers.len() == CHANNELS + system::FIRST).ok_or_else(missing)?;
     // SAFETY: the manager opened them for this process; a wrong number is an error of the calls made with it.
     let fd = |at: usize| unsafe { BorrowedFd::borrow_raw(numbers[at]) };
     for number in &numbers {
         // SAFETY: plain call on a number.
         unsafe { libc::fcntl(*number, libc::F_SETFD, libc::FD_CLOEXEC) };
     }
-    let channels: io::Result<Vec<Shared<ChannelMemory>>> = (0..CHANNELS).map(|at| Shared::map(fd(3 + at))).collect();
+    let channels: io::Result<Vec<Shared<ChannelMemory>>> =
+        (0..CHANNELS).map(|at| Shared::map(fd(system::FIRST + at))).collect();
     Ok(Memory {
         control: Arc::new(Shared::<Control>::map(fd(0))?),
         registry: Arc::new(Shared::<Registry>::map(fd(1))?),
         doorbell: fd(2).as_raw_fd(),
+        storage: fd(3).try_clone_to_owned()?.into(),
         channels: Arc::new(channels?),
     })
 }

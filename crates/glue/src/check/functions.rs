@@ -29,9 +29,12 @@ pub fn functions(file: &File, typedefs: &[(String, Type)], diagnostics: &mut Vec
 }
 
 fn one(function: &syntax::Function, typedefs: &[(String, Type)], diagnostics: &mut Vec<Diagnostic>) -> Function {
-    let (returns, creates) = match &function.returns {
-        Return::Plain(ty) => (ty, None),
-        Return::Named { word, ty, name } => (ty, (word.text == "desc_data_retval").then(|| name.text.clone())),
+    let (returns, creates, mut resource) = match &function.returns {
+        Return::Plain(ty) => (ty, None, false),
+        Return::Named { word, ty, name } => match word.text == "desc_data_retval" {
+            true => (ty, Some(name.text.clone()), false),
+            false => (ty, None, true),
+        },
     };
     if returns.pointers > 0 {
         let complaint = Diagnostic::error(returns.span.clone(), "a pointer is returned", "does not reach a client");
@@ -47,6 +50,7 @@ fn one(function: &syntax::Function, typedefs: &[(String, Type)], diagnostics: &m
             let complaint = format!("two parameters are called `{}`", name.text);
             diagnostics.push(Diagnostic::error(name.span.clone(), complaint, "again"));
         }
+        resource |= meaning.resource;
         if let Some(of) = meaning.size_of {
             sizes.push((parameters.len(), of));
         }
@@ -63,12 +67,14 @@ fn one(function: &syntax::Function, typedefs: &[(String, Type)], diagnostics: &m
         parameters.push(Parameter { name: name.text, ty, kind: meaning.kind, remembered: meaning.remembered });
     }
     for (length, of) in sizes {
-        match parameters.iter().position(|p| p.name == of.text && p.kind == Kind::Word) {
-            Some(bytes) => {
+        match parameters.iter().position(|p| p.name == of.text).map(|at| (at, parameters[at].kind.clone())) {
+            Some((bytes, Kind::Word)) => {
                 parameters[bytes].kind = Kind::Bytes(length);
                 parameters[length].kind = Kind::Length(bytes);
             }
-            None => {
+            // Room for what comes back: how much is a word as any other.
+            Some((bytes, Kind::Out)) => parameters[bytes].kind = Kind::OutBytes(length),
+            _ => {
                 let complaint = format!("`size_of` names no parameter `{}`", of.text);
                 diagnostics.push(
                     Diagnostic::error(of.span, complaint, "not a parameter of this function")
@@ -81,7 +87,17 @@ fn one(function: &syntax::Function, typedefs: &[(String, Type)], diagnostics: &m
     limits(function, &parameters, diagnostics);
     let name = function.name.text.clone();
     let returns = resolve(returns, typedefs);
-    Function { name, returns, parameters, creates, terminal: false, block: false, wakeup: false, state: false }
+    Function {
+        name,
+        returns,
+        parameters,
+        creates,
+        terminal: false,
+        block: false,
+        wakeup: false,
+        state: false,
+        resource,
+    }
 }
 
 fn pointers(function: &syntax::Function, parameters: &[Parameter], diagnostics: &mut Vec<Diagnostic>) {
@@ -116,7 +132,7 @@ fn limits(function: &syntax::Function, parameters: &[Parameter], diagnostics: &m
     at_most(of(|kind| *kind == Kind::Id), 1, "descriptors");
     at_most(of(|kind| *kind == Kind::Parent), 1, "parents");
     at_most(of(|kind| matches!(kind, Kind::Bytes(_))), 1, "parameters of bytes");
-    at_most(of(|kind| *kind == Kind::Resource), 1, "buffers with data of the resource");
+    at_most(of(|kind| matches!(kind, Kind::OutBytes(_))), 1, "parameters of bytes that come back");
 }
 
 /// What the words around a name say together.
@@ -124,12 +140,14 @@ struct Meaning {
     name: Option<Name>,
     kind: Kind,
     remembered: bool,
+    /// Becomes data of the resource.
+    resource: bool,
     size_of: Option<Name>,
 }
 
 impl Default for Meaning {
     fn default() -> Self {
-        Self { name: None, kind: Kind::Word, remembered: false, size_of: None }
+        Self { name: None, kind: Kind::Word, remembered: false, resource: false, size_of: None }
     }
 }
 
@@ -163,7 +181,8 @@ impl Meaning {
             "ret" => Some(Kind::Out),
             "resource_data" => {
                 name_of(&terms[0]);
-                Some(Kind::Resource)
+                self.resource = true;
+                None
             }
             "size_of" => {
                 self.size_of = name_of(&terms[0]);

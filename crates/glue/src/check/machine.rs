@@ -1,7 +1,7 @@
 //! The state machine: its functions exist, every state is reached, and it agrees with properties and parameters.
 
 use crate::diagnostic::{similar, Diagnostic, Span};
-use crate::model::{Function, Interface, Kind, Parent};
+use crate::model::{Function, Interface, Parent};
 use crate::syntax::{File, Machine, Name};
 
 pub fn machine(file: &File, functions: &mut [Function], diagnostics: &mut Vec<Diagnostic>) -> Vec<(usize, usize)> {
@@ -118,7 +118,8 @@ pub fn agrees(file: &File, interface: &Interface, diagnostics: &mut Vec<Diagnost
                     .hint("mark the parameter: `long desc(x)`, or `desc_terminate(x)` where it is closed"),
             );
         }
-        if function.adds() && (interface.properties.global || function.id().is_none()) {
+        let kept = function.id().is_some() || function.creates.is_some();
+        if function.adds() && (interface.properties.global || !kept) {
             diagnostics.push(
                 Diagnostic::error(span.clone(), "nobody could keep this sum", "has a `desc_data_add`")
                     .hint("it needs a descriptor that one client alone has: `desc(x)`, and `desc_global` false"),
@@ -132,17 +133,13 @@ pub fn agrees(file: &File, interface: &Interface, diagnostics: &mut Vec<Diagnost
             );
         }
     }
-    let resource = interface.functions.iter().any(|f| f.parameters.iter().any(|p| p.kind == Kind::Resource));
-    let named = file
-        .functions
-        .iter()
-        .any(|f| matches!(&f.returns, crate::syntax::Return::Named { word, .. } if word.text == "resc_data"));
-    if interface.properties.resource_data != (resource || named) {
-        let (complaint, hint) = match resource || named {
+    let resource = interface.functions.iter().any(|f| f.resource);
+    if interface.properties.resource_data != resource {
+        let (complaint, hint) = match resource {
             true => ("data of the resource is kept, but it is said to have none", "make `resc_has_data` true"),
             false => (
                 "the resource has data, but no function says which",
-                "mark the parameter: `int resource_data(id, buffer)`; else nothing of it survives",
+                "mark the parameter: `char *resource_data(id, bytes)`, or the result: `resc_data(int, left)`",
             ),
         };
         diagnostics.push(Diagnostic::warning(flag("resc_has_data"), complaint, "this says so").hint(hint));

@@ -131,22 +131,16 @@ fn about(writer: &Writer, function: &Function, id: &str, text: &mut Text) {
     request(writer, function, Some(id), text);
     text.open("match channel.call(&request) {");
     text.open("Ok(reply) => {");
-    let note = note(writer, function);
-    let operation = constant(function);
+    if function.resource && writer.has(Mechanism::G1) {
+        writer.mark(Mechanism::G1, text);
+        text.line("// So the call has happened, even if the descriptor was recovered without it.");
+    }
+    let tracked = track(writer, function);
     let accepted = match global {
-        true => format!("descriptor.as_ref().is_none_or(|d| d.track(&reply, operation::{operation}, {note}))"),
-        false => format!("descriptor.track(&reply, operation::{operation}, {note})"),
+        true => format!("descriptor.as_ref().is_none_or(|descriptor| {tracked})"),
+        false => tracked,
     };
     text.open(&format!("if {accepted} {{"));
-    if function.adds() {
-        text.line("let mut inner = descriptor.lock();");
-        for (at, parameter) in function.outs().enumerate() {
-            if let Kind::OutAdd(field) = &parameter.kind {
-                text.line(&format!("inner.data.{field} += reply.words[{}] as i64;", at + 1));
-            }
-        }
-        text.line("drop(inner);");
-    }
     if function.terminal {
         let properties = &writer.interface.properties;
         text.line(&format!(
@@ -162,14 +156,26 @@ fn about(writer: &Writer, function: &Function, id: &str, text: &mut Text) {
     text.close("}");
 }
 
-/// What a call about a descriptor leaves in its data.
-fn note(writer: &Writer, function: &Function) -> String {
+/// Takes note of what a call about a descriptor did to it.
+fn track(writer: &Writer, function: &Function) -> String {
+    let operation = constant(function);
     let fields: Vec<String> = writer.interface.fields().iter().map(|f| f.name.clone()).collect();
     let kept = words(function).filter(|p| p.kind == Kind::Word && fields.contains(&p.name));
-    let notes: Vec<String> = kept.map(|p| rust_name(&p.name)).map(|name| format!("data.{name} = {name};")).collect();
-    match notes.is_empty() {
+    let mut notes: Vec<String> =
+        kept.map(|p| rust_name(&p.name)).map(|name| format!("data.{name} = {name};")).collect();
+    for (at, parameter) in function.out_words().enumerate() {
+        if let Kind::OutAdd(field) = &parameter.kind {
+            notes.push(format!("data.{field} += reply.words[{}] as i64;", at + 1));
+        }
+    }
+    let note = match notes.is_empty() {
         true => "|_| ()".to_string(),
         false => format!("|data| {{ {} }}", notes.join(" ")),
+    };
+    let happened = function.resource && writer.has(Mechanism::G1);
+    match function.adds() || happened {
+        true => format!("descriptor.track_sum(&reply, operation::{operation}, {happened}, {note})"),
+        false => format!("descriptor.track(&reply, operation::{operation}, {note})"),
     }
 }
 
@@ -207,7 +213,12 @@ fn creation(writer: &Writer, function: &Function, text: &mut Text) {
             }
         }
     }
-    let all = fields.len() == interface.fields().len() && interface.sums().is_empty();
+    for (at, parameter) in function.out_words().enumerate() {
+        if let Kind::OutAdd(field) = &parameter.kind {
+            fields.push(format!("{field}: reply.words[{}] as i64", at + 1));
+        }
+    }
+    let all = fields.len() == interface.fields().len() + interface.sums().len();
     let rest = if all { "" } else { ", ..Data::default()" };
     let data = format!("Data {{ {}{rest} }}", fields.join(", ")).replace("{ , ", "{ ");
     text.line(&format!("let data = {data};"));
@@ -220,7 +231,11 @@ fn creation(writer: &Writer, function: &Function, text: &mut Text) {
         "let id = descriptors.insert({id}, reply.words[0], operation::{}, {above}, data, &reply);",
         constant(function)
     ));
-    text.line(&format!("return {}::from_word(id).ok_or(CallError::Unknown(id));", function.returns.rust));
+    let id = format!("{}::from_word(id).ok_or(CallError::Unknown(id))", function.returns.rust);
+    match function.outs().next() {
+        None => text.line(&format!("return {id};")),
+        Some(_) => text.line(&format!("return Ok(({id}?, {}));", beside(function).join(", "))),
+    }
     text.close("}");
     text.line("Err(interrupted) => restorer.again(interrupted)?,");
     text.close("}");
@@ -258,12 +273,21 @@ fn request(writer: &Writer, function: &Function, server: Option<&str>, text: &mu
 
 /// The result in a reply.
 fn returned(function: &Function) -> String {
-    let outs = function.outs().count();
-    match outs {
-        0 => "word(&reply, 0)".to_string(),
-        outs => {
-            let words: Vec<String> = (0..=outs).map(|at| format!("word(&reply, {at})?")).collect();
-            format!("Ok(({}))", words.join(", "))
-        }
+    match function.outs().next() {
+        None => "word(&reply.words, 0)".to_string(),
+        Some(_) => format!("Ok((word(&reply.words, 0)?, {}))", beside(function).join(", ")),
     }
+}
+
+/// What came back beside the result.
+fn beside(function: &Function) -> Vec<String> {
+    let mut at = 0;
+    let one = |p: &crate::model::Parameter| match p.kind {
+        Kind::OutBytes(_) => "reply.bytes".to_string(),
+        _ => {
+            at += 1;
+            format!("word(&reply.words, {at})?")
+        }
+    };
+    function.outs().map(one).collect()
 }

@@ -61,7 +61,8 @@ fn rust_name(name: &str) -> String {
 
 /// Parameters that a client gives, and words that travel: lengths go with their bytes.
 fn given(function: &Function) -> impl Iterator<Item = &Parameter> {
-    function.parameters.iter().filter(|p| !matches!(p.kind, Kind::Out | Kind::OutAdd(_) | Kind::Length(_)))
+    let kept = |p: &&Parameter| !matches!(p.kind, Kind::Out | Kind::OutAdd(_) | Kind::OutBytes(_) | Kind::Length(_));
+    function.parameters.iter().filter(kept)
 }
 
 fn words(function: &Function) -> impl Iterator<Item = &Parameter> {
@@ -79,7 +80,11 @@ fn signature(function: &Function) -> String {
 
 /// What a function gives back: its value alone, or a tuple with what came back beside it.
 fn result(function: &Function) -> String {
-    let outs: Vec<&str> = function.outs().map(|p| p.ty.rust.as_str()).collect();
+    let ty = |p: &Parameter| match p.kind {
+        Kind::OutBytes(_) => "Vec<u8>".to_string(),
+        _ => p.ty.rust.clone(),
+    };
+    let outs: Vec<String> = function.outs().map(ty).collect();
     match outs.is_empty() {
         true => function.returns.rust.clone(),
         false => format!("({}, {})", function.returns.rust, outs.join(", ")),
@@ -91,7 +96,7 @@ fn types(interface: &Interface, text: &mut Text) {
         "use outlast_glue_rt::{Call, CallError, Channel, Component, Descriptor, Descriptors, Inner, Interrupted};",
     );
     text.line(
-        "use outlast_glue_rt::{Operation, Reply, Request, Restorer, Stop, Word, EAGER, RECOVERED, RECREATE, TRY};",
+        "use outlast_glue_rt::{Operation, Reply, Request, Resources, Restorer, Stop, Word, EAGER, RECOVERED, RECREATE, TRY};",
     );
     text.blank();
     for (name, ty) in &interface.typedefs {

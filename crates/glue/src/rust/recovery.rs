@@ -8,8 +8,8 @@ use super::{constant, rust_name, words, Writer};
 
 pub fn write(writer: &Writer, text: &mut Text) {
     text.line("/// A word of a reply; a server that sends one that cannot be has gone mad.");
-    text.open("fn word<W: Word>(reply: &Reply, at: usize) -> Result<W, CallError> {");
-    text.line("W::from_word(reply.words[at]).ok_or(CallError::Service(74))");
+    text.open("fn word<W: Word>(words: &[u64], at: usize) -> Result<W, CallError> {");
+    text.line("words.get(at).copied().and_then(W::from_word).ok_or(CallError::Service(74))");
     text.close("}");
     text.blank();
     text.open("impl Tracked {");

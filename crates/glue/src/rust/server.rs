@@ -8,6 +8,7 @@ use super::{constant, result, rust_name, signature, words, Writer};
 
 pub fn write(writer: &Writer, text: &mut Text) {
     let interface = writer.interface;
+    let resources = if interface.has_resources() { ", resources: &mut Resources" } else { "" };
     text.line("/// What the service does. It runs one call at a time; an error leaves it as it was.");
     text.open("pub trait Service: Clone + Send + 'static {");
     for function in &interface.functions {
@@ -20,7 +21,7 @@ pub fn write(writer: &Writer, text: &mut Text) {
         let extra = extra(writer, function);
         let signature = signature(function);
         text.line(&format!(
-            "fn {}(&mut self, client: u32{signature}{extra}) -> Result<{}, Stop>;",
+            "fn {}(&mut self{resources}, client: u32{signature}{extra}) -> Result<{}, Stop>;",
             function.name,
             result(function)
         ));
@@ -114,6 +115,7 @@ fn arm(writer: &Writer, function: &Function, text: &mut Text) {
     }
     let mut arguments: Vec<String> = super::given(function)
         .map(|p| match p.kind {
+            Kind::Bytes(_) if interface.has_resources() => "bytes".to_string(),
             Kind::Bytes(_) => "call.bytes()".to_string(),
             _ => rust_name(&p.name),
         })
@@ -129,16 +131,32 @@ fn arm(writer: &Writer, function: &Function, text: &mut Text) {
             arguments.push("id".to_string());
         }
     }
+    let mut kept = "";
+    if interface.has_resources() {
+        if writer.has(Mechanism::G1) {
+            writer.mark(Mechanism::G1, text);
+            text.line("call.keep();");
+        }
+        text.line("let client = call.client();");
+        if function.bytes().is_some() {
+            text.line("let bytes = call.bytes();");
+        }
+        kept = "call.resources(), ";
+    }
     let outs: Vec<String> = function.outs().map(|p| rust_name(&p.name)).collect();
     let pattern = match outs.is_empty() {
         true => "value".to_string(),
         false => format!("(value, {})", outs.join(", ")),
     };
     let arguments = arguments.iter().map(|argument| format!(", {argument}")).collect::<String>();
-    text.line(&format!("let {pattern} = self.0.{}(call.client(){arguments})?;", function.name));
+    let client = if kept.is_empty() { "call.client()" } else { "client" };
+    text.line(&format!("let {pattern} = self.0.{}({kept}{client}{arguments})?;", function.name));
     text.line("call.answer(0, value);");
-    for (at, out) in outs.iter().enumerate() {
-        text.line(&format!("call.answer({}, {out});", at + 1));
+    for (at, out) in function.out_words().enumerate() {
+        text.line(&format!("call.answer({}, {});", at + 1, rust_name(&out.name)));
+    }
+    for out in function.outs().filter(|out| matches!(out.kind, Kind::OutBytes(_))) {
+        text.line(&format!("call.answer_bytes({});", rust_name(&out.name)));
     }
     if function.creates.is_some() {
         text.line(&format!("call.created(value.into_word(), operation::{});", constant(function)));
