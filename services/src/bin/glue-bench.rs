@@ -23,10 +23,12 @@ fn main() {
     let raw_lock = raw_lock(&channel);
     let lock = client.lock_alloc().expect("a lock");
     let mut pipe = Pipe::new();
-    let mut seen: [(&str, Vec<f64>); 6] = [
+    let mut seen: [(&str, Vec<f64>); 8] = [
         ("pipe round trip", Vec::new()),
         ("call", Vec::new()),
-        ("call through a stub that tracks", Vec::new()),
+        ("tracking: of a call that changes nothing", Vec::new()),
+        ("tracking: of one that takes or releases", Vec::new()),
+        ("tracking: nothing (how exact this is)", Vec::new()),
         ("micro-reboot, from the notice of the death", Vec::new()),
         ("kill until the first call is answered", Vec::new()),
         ("recovery of a descriptor, beyond the call", Vec::new()),
@@ -38,17 +40,33 @@ fn main() {
         let words = [raw_lock, 1];
         let request =
             Request { operation: operation::LOCK_PRETAKE, epoch: channel.epoch(), words: &words, ..Request::default() };
-        note(1, each(CALLS, || drop(channel.call(&request).expect("a reply"))));
-        let tracked = each(CALLS, || assert!(client.lock_pretake(lock, 1).is_ok()));
-        note(2, tracked);
+        let call = |operation: u32, words: &[u64]| {
+            let request = Request { operation, epoch: request.epoch, words, ..Request::default() };
+            drop(channel.call(&request).expect("a reply"));
+        };
+        let pretake = || call(operation::LOCK_PRETAKE, &words);
+        let turn = || {
+            call(operation::LOCK_TAKE, &words);
+            call(operation::LOCK_RELEASE, &words);
+        };
+        let (plain, beyond) = beside(CALLS, pretake, || drop(client.lock_pretake(lock, 1).expect("a reply")));
+        note(1, plain);
+        note(2, beyond);
+        let tracked_turn = || {
+            client.lock_take(lock, 1).expect("free");
+            client.lock_release(lock, 1).expect("ours");
+        };
+        note(3, beside(CALLS, turn, tracked_turn).1 / 2.0);
+        note(4, beside(CALLS, pretake, pretake).1);
+        let tracked = plain + beyond;
         let many: Vec<u64> = (0..DESCRIPTORS).map(|_| client.lock_alloc().expect("a lock")).collect();
         let killed = kill(&handle);
         client.lock_pretake(lock, 1).expect("a reply");
-        note(4, killed.elapsed().as_secs_f64() * 1e6);
-        note(3, handle.last_reboot().as_secs_f64() * 1e6);
+        note(6, killed.elapsed().as_secs_f64() * 1e6);
+        note(5, handle.last_reboot().as_secs_f64() * 1e6);
         let mut each_one = many.iter();
         let all = each(DESCRIPTORS, || assert!(client.lock_pretake(*each_one.next().expect("one left"), 1).is_ok()));
-        note(5, all - tracked);
+        note(7, all - tracked);
         for one in many {
             client.lock_free(one).expect("free");
         }
@@ -67,6 +85,24 @@ fn each(count: u32, mut work: impl FnMut()) -> f64 {
     let start = Instant::now();
     (0..count).for_each(|_| work());
     start.elapsed().as_secs_f64() * 1e6 / f64::from(count)
+}
+
+/// Microseconds of one, and what the other takes beyond it: they take turns, so that whatever else happens happens to both.
+fn beside(count: u32, one: impl Fn(), other: impl Fn()) -> (f64, f64) {
+    let mut sums = [Duration::ZERO; 2];
+    let timed = |work: &dyn Fn()| {
+        let start = Instant::now();
+        work();
+        start.elapsed()
+    };
+    for turn in 0..count {
+        // Who comes first may find the other's traces in caches: they take turns in that, too.
+        for which in [turn as usize % 2, 1 - turn as usize % 2] {
+            sums[which] += if which == 0 { timed(&one) } else { timed(&other) };
+        }
+    }
+    let [one, other] = sums.map(|sum| sum.as_secs_f64() * 1e6 / f64::from(count));
+    (one, other - one)
 }
 
 /// A lock as the component itself calls it.
