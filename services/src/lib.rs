@@ -4,6 +4,7 @@
 pub mod event;
 pub mod fs;
 pub mod lock;
+pub mod scheduler;
 pub mod timer;
 
 /// Stubs, as glue writes them.
@@ -17,5 +18,5 @@ pub mod stubs {
         };
     }
 
-    stubs!(event: "event.rs", fs: "fs.rs", lock: "lock.rs", timer: "timer.rs");
+    stubs!(event: "event.rs", fs: "fs.rs", lock: "lock.rs", scheduler: "scheduler.rs", timer: "timer.rs");
 }

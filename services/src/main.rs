@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use outlast_glue_rt::{run, Resources, Stop};
-use outlast_services::{event, fs, lock, stubs, timer};
+use outlast_services::{event, fs, lock, scheduler, stubs, timer};
 
 fn main() -> ExitCode {
     let name = std::env::args().nth(1).unwrap_or_default();
@@ -14,9 +14,13 @@ fn main() -> ExitCode {
         "fs-without-g1" => run(|| without_g1::Server(Left(fs::Files::default()))),
         "fs" => run(|| stubs::fs::Server(fs::Files::default())),
         "lock" => run(|| stubs::lock::Server(lock::Locks::default())),
+        "scheduler" => run(|| stubs::scheduler::Server(scheduler::Threads::default())),
+        "scheduler-without-g1" => run(|| scheduler_without_g1::Server(Left(scheduler::Threads::default()))),
         "timer" => run(|| stubs::timer::Server(timer::Timers::default())),
         _ => {
-            eprintln!("outlast-service: expected the name of a service, event, fs, lock or timer; found `{name}`");
+            eprintln!(
+                "outlast-service: expected the name of a service, event, fs, lock, scheduler or timer; found `{name}`"
+            );
             return ExitCode::from(2);
         }
     };
@@ -34,6 +38,11 @@ mod without_g1 {
     include!(concat!(env!("OUT_DIR"), "/fs_without_g1.rs"));
 }
 
+mod scheduler_without_g1 {
+    #![allow(unused_imports, dead_code, unused_variables, non_camel_case_types, clippy::all)]
+    include!(concat!(env!("OUT_DIR"), "/scheduler_without_g1.rs"));
+}
+
 #[derive(Clone)]
 struct Left<S>(S);
 
@@ -41,7 +50,7 @@ struct Left<S>(S);
 macro_rules! delegate {
     ($to:ident, $stubs:ident, $service:ty; $($function:ident($($name:ident: $ty:ty),*) -> $result:ty;)*) => {
         impl $stubs::Service for Left<$service> {
-            $(fn $function(&mut self, $($name: $ty),*) -> Result<$result, Stop> {
+            $(fn $function(&mut self, $($name: $ty),*) -> $result {
                 stubs::$to::Service::$function(&mut self.0, $($name),*)
             })*
         }
@@ -49,21 +58,33 @@ macro_rules! delegate {
 }
 
 delegate! { event, without_g0, event::Events;
-    event_split(client: u32, parent: u64, group: i32, id: u64) -> u64;
-    event_wait(client: u32, event: u64) -> i32;
-    event_trigger(client: u32, event: u64) -> i32;
-    event_free(client: u32, event: u64) -> i32;
+    event_split(client: u32, parent: u64, group: i32, id: u64) -> Result<u64, Stop>;
+    event_wait(client: u32, event: u64) -> Result<i32, Stop>;
+    event_trigger(client: u32, event: u64) -> Result<i32, Stop>;
+    event_free(client: u32, event: u64) -> Result<i32, Stop>;
 }
 
 delegate! { fs, without_g1, fs::Files;
-    fs_split(all: &mut Resources, client: u32, parent: u64, name: &[u8], flags: u32, inode: i64, offset: i64) -> (u64, u64);
-    fs_read(all: &mut Resources, client: u32, file: u64, most: u32) -> (i32, Vec<u8>, u32);
-    fs_write(all: &mut Resources, client: u32, file: u64, data: &[u8]) -> (i32, i64);
-    fs_seek(all: &mut Resources, client: u32, file: u64, whence: u32, to: i64) -> (i64, i64);
-    fs_truncate(all: &mut Resources, client: u32, file: u64, size: u64) -> i32;
-    fs_rename(all: &mut Resources, client: u32, file: u64, name: &[u8]) -> i32;
-    fs_remove(all: &mut Resources, client: u32, file: u64) -> i32;
-    fs_status(all: &mut Resources, client: u32, file: u64) -> (i32, u64, u32);
-    fs_list(all: &mut Resources, client: u32, file: u64, most: u32, skip: u32) -> (i32, Vec<u8>);
-    fs_release(all: &mut Resources, client: u32, file: u64) -> i32;
+    fs_split(all: &mut Resources, client: u32, parent: u64, name: &[u8], flags: u32, inode: i64, offset: i64) -> Result<(u64, u64), Stop>;
+    fs_read(all: &mut Resources, client: u32, file: u64, most: u32) -> Result<(i32, Vec<u8>, u32), Stop>;
+    fs_write(all: &mut Resources, client: u32, file: u64, data: &[u8]) -> Result<(i32, i64), Stop>;
+    fs_seek(all: &mut Resources, client: u32, file: u64, whence: u32, to: i64) -> Result<(i64, i64), Stop>;
+    fs_truncate(all: &mut Resources, client: u32, file: u64, size: u64) -> Result<i32, Stop>;
+    fs_rename(all: &mut Resources, client: u32, file: u64, name: &[u8]) -> Result<i32, Stop>;
+    fs_remove(all: &mut Resources, client: u32, file: u64) -> Result<i32, Stop>;
+    fs_status(all: &mut Resources, client: u32, file: u64) -> Result<(i32, u64, u32), Stop>;
+    fs_list(all: &mut Resources, client: u32, file: u64, most: u32, skip: u32) -> Result<(i32, Vec<u8>), Stop>;
+    fs_release(all: &mut Resources, client: u32, file: u64) -> Result<i32, Stop>;
+}
+
+delegate! { scheduler, scheduler_without_g1, scheduler::Threads;
+    sched_create(all: &mut Resources, client: u32, priority: u32, id: u64) -> Result<u64, Stop>;
+    sched_block(all: &mut Resources, client: u32, thread: u64, until: u64) -> Result<i32, Stop>;
+    sched_wakeup(all: &mut Resources, client: u32, thread: u64) -> Result<i32, Stop>;
+    sched_take(all: &mut Resources, client: u32, thread: u64) -> Result<i32, Stop>;
+    sched_release(all: &mut Resources, client: u32, thread: u64) -> Result<i32, Stop>;
+    sched_priority(all: &mut Resources, client: u32, thread: u64, priority: u32) -> Result<i32, Stop>;
+    sched_waits(all: &mut Resources, client: u32, thread: u64) -> Result<i32, Stop>;
+    sched_free(all: &mut Resources, client: u32, thread: u64) -> Result<i32, Stop>;
+    woken() -> Vec<u64>;
 }

@@ -223,6 +223,10 @@ impl Interface {
         opaque
     }
 
+    pub fn wakes(&self) -> bool {
+        self.functions.iter().any(|f| f.wakeup)
+    }
+
     pub fn has_resources(&self) -> bool {
         self.functions.iter().any(|f| f.resource)
     }

@@ -49,7 +49,7 @@ fn main() {
             call(operation::LOCK_TAKE, &words);
             call(operation::LOCK_RELEASE, &words);
         };
-        let (plain, beyond) = beside(CALLS, pretake, || drop(client.lock_pretake(lock, 1).expect("a reply")));
+        let (plain, beyond) = beside(CALLS, pretake, || assert!(client.lock_pretake(lock, 1).is_ok()));
         note(1, plain);
         note(2, beyond);
         let tracked_turn = || {

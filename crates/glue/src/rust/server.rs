@@ -26,6 +26,12 @@ pub fn write(writer: &Writer, text: &mut Text) {
             result(function)
         ));
     }
+    if interface.wakes() {
+        text.line("/// Descriptors other than the call's own whose threads are to be called again, since this was asked last.");
+        text.open("fn woken(&mut self) -> Vec<u64> {");
+        text.line("Vec::new()");
+        text.close("}");
+    }
     text.close("}");
     text.blank();
     text.line("/// Serves calls by a service.");
@@ -177,6 +183,11 @@ fn arm(writer: &Writer, function: &Function, text: &mut Text) {
         }
         if function.wakeup || function.terminal {
             text.line(&format!("call.wake({id}.into_word());"));
+        }
+        if function.wakeup {
+            text.open("for other in self.0.woken() {");
+            text.line("call.wake(other);");
+            text.close("}");
         }
     }
     text.line("Ok(())");
