@@ -1,7 +1,7 @@
 # make demo, make test, make bench: all a fresh Debian 12 with a Rust toolchain needs.
 CASES = cargo test --release -p outlast-cases
 
-.PHONY: build demo test bench evaluation soak mutants power fuzz licences lint install-deps
+.PHONY: build demo test bench campaign evaluation soak mutants power fuzz licences lint install-deps
 
 build: install-deps
 	cargo build --release --workspace
@@ -52,6 +52,12 @@ bench: build
 EVALUATION = --out docs/evaluation
 evaluation: build
 	target/release/outlast-bench evaluation discount-checking $(EVALUATION)
+
+# Injects faults into components under load, 500 into each service, in eight registers at once and in one; some five minutes. What
+# components say as they die lies in target/campaign.log; CAMPAIGN="--faults 50 --seed 7 fs", for example, goes to the program.
+campaign: build
+	target/release/glue-campaign $(CAMPAIGN) 2>target/campaign.log
+	target/release/glue-campaign --single $(CAMPAIGN) 2>>target/campaign.log
 
 # Licences and origins of everything that is linked; `cargo install cargo-deny` where it is missing.
 licences:

@@ -2,6 +2,7 @@
 //! that recovers its clients' descriptors, are written by glue when this is built.
 
 pub mod event;
+pub mod faulty;
 pub mod fs;
 pub mod lock;
 pub mod scheduler;

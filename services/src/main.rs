@@ -1,22 +1,24 @@
-//! A component: `outlast-service NAME`, started by a manager (`outlast_glue_rt::System`).
+//! A component: `outlast-service NAME`, started by a manager (`outlast_glue_rt::System`). `outlast-service NAME OPERATION POINT FILE`
+//! fails once, at that point of a call of that operation, when it can remove the file.
 
 use std::process::ExitCode;
 
-use outlast_glue_rt::{run, Resources, Stop};
+use outlast_glue_rt::{run, Component, Resources, Stop};
+use outlast_services::faulty::Faulty;
 use outlast_services::{event, fs, lock, scheduler, stubs, timer};
 
 fn main() -> ExitCode {
     let name = std::env::args().nth(1).unwrap_or_default();
     let error = match name.as_str() {
-        "event" => run(|| stubs::event::Server(event::Events::default())),
+        "event" => serve(|| stubs::event::Server(event::Events::default())),
         // For tests that show what G0 and G1 are for: the same stubs without them.
-        "event-without-g0" => run(|| without_g0::Server(Left(event::Events::default()))),
-        "fs-without-g1" => run(|| without_g1::Server(Left(fs::Files::default()))),
-        "fs" => run(|| stubs::fs::Server(fs::Files::default())),
-        "lock" => run(|| stubs::lock::Server(lock::Locks::default())),
-        "scheduler" => run(|| stubs::scheduler::Server(scheduler::Threads::default())),
-        "scheduler-without-g1" => run(|| scheduler_without_g1::Server(Left(scheduler::Threads::default()))),
-        "timer" => run(|| stubs::timer::Server(timer::Timers::default())),
+        "event-without-g0" => serve(|| without_g0::Server(Left(event::Events::default()))),
+        "fs-without-g1" => serve(|| without_g1::Server(Left(fs::Files::default()))),
+        "fs" => serve(|| stubs::fs::Server(fs::Files::default())),
+        "lock" => serve(|| stubs::lock::Server(lock::Locks::default())),
+        "scheduler" => serve(|| stubs::scheduler::Server(scheduler::Threads::default())),
+        "scheduler-without-g1" => serve(|| scheduler_without_g1::Server(Left(scheduler::Threads::default()))),
+        "timer" => serve(|| stubs::timer::Server(timer::Timers::default())),
         _ => {
             eprintln!(
                 "outlast-service: expected the name of a service, event, fs, lock, scheduler or timer; found `{name}`"
@@ -26,6 +28,11 @@ fn main() -> ExitCode {
     };
     eprintln!("outlast-service {name}: {error}");
     ExitCode::FAILURE
+}
+
+fn serve<C: Component + Clone>(boot: impl FnOnce() -> C) -> std::io::Error {
+    let arguments: Vec<String> = std::env::args().skip(2).collect();
+    run(|| Faulty::new(boot(), &arguments))
 }
 
 mod without_g0 {

@@ -168,7 +168,9 @@ fn a_stopped_component_is_found_to_hang_and_is_replaced() {
     kill(instance, libc::SIGSTOP);
     await_that(|| stopped(instance));
     assert_eq!(client.lock_pretake(lock, 1), Ok(1));
-    assert_eq!(handle.deaths(), (1, 1));
+    // More than one on a machine that gives the next one no processor for as long as a hang is given.
+    let (deaths, hangs) = handle.deaths();
+    assert!(deaths >= 1 && deaths == hangs, "{deaths} deaths, {hangs} hangs");
 }
 
 #[test]

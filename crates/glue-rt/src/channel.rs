@@ -211,9 +211,10 @@ impl Channel {
     /// Ends when nothing else holds what `recover` points to weakly: it then returns None.
     pub fn listen(&self, recover: impl Fn(u64) -> Option<bool> + Send + 'static) {
         let channel = self.clone();
+        // Before the thread has begun: what is asked until then, it will find.
+        channel.memory().upcall.listening.store(1, SeqCst);
         std::thread::spawn(move || {
             let upcall = &channel.memory().upcall;
-            upcall.listening.store(1, SeqCst);
             loop {
                 let state = upcall.state.load(SeqCst);
                 if state == REQUEST {

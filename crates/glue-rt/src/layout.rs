@@ -32,6 +32,9 @@ pub const FAULT: u32 = 6;
 /// The server died while it executed the call.
 pub const TORN: u32 = 7;
 
+/// It waited, and has been woken: it is to go on.
+pub const WOKEN: u32 = 8;
+
 /// Flags of a request. EAGER is T0: wake this thread if the server dies while the thread is blocked there.
 pub const EAGER: u32 = 1;
 /// R0 walks: do not wait where the call would block.
@@ -62,6 +65,8 @@ pub struct Slot {
     pub wanted: AtomicU64,
     pub words: [AtomicU64; WORDS],
     pub length: AtomicU32,
+    /// While BLOCKED: when it is to go on at the latest, in nanoseconds of CLOCK_MONOTONIC; 0: when it is woken.
+    pub deadline: AtomicU64,
     // The reply, written by the worker before DONE.
     pub status: AtomicI32,
     /// In the high half the epoch, in the low one the call's number in the order of effects.

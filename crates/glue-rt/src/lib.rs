@@ -22,6 +22,7 @@
 //! - Neither manager nor template ever waits for a component to do something.
 
 pub mod channel;
+mod clock;
 pub mod component;
 pub mod descriptor;
 pub mod error;
@@ -35,7 +36,7 @@ pub mod system;
 pub mod word;
 
 pub use channel::{Channel, Interrupted, Reply, Request, Restorer};
-pub use component::{run, Call, Component, Operation, Stop};
+pub use component::{run, Call, Component, Operation, Point, Stop};
 pub use descriptor::{Descriptor, Descriptors, Inner};
 pub use error::CallError;
 pub use layout::{EAGER, RECOVERED, RECREATE, TRY};

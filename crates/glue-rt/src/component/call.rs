@@ -207,7 +207,7 @@ impl Change {
     pub(super) fn record(&self, registry: &Registry, client: u32, recreated: bool, sequence: u64, place: u64) -> bool {
         match *self {
             // Created again: the state on record is the one to be walked to.
-            Self::Created { .. } if recreated => true,
+            Self::Created { .. } | Self::Moved { .. } if recreated => true,
             Self::Created { id, state } => registry.note(id, Some(Noted { client, state }), sequence, place),
             Self::Moved { id, state } => {
                 let Some(noted) = registry.find(id) else { return true };

@@ -43,8 +43,7 @@ struct Shop<C> {
 pub fn serve<C: Component>(component: C, memory: &Memory, started: impl FnOnce()) -> ! {
     let epoch = memory.control.epoch.load(Acquire);
     let storage = memory.storage.try_clone().expect("a descriptor for the storage");
-    let monitor =
-        Monitor::new(component, Resources::new(storage), memory.registry.clone(), memory.control.clone(), epoch);
+    let monitor = Monitor::new(component, Resources::new(storage), memory, epoch);
     let shop =
         Arc::new(Shop { monitor, channels: memory.channels.clone(), upcalls: std::array::from_fn(|_| Mutex::new(())) });
     let mut staffed = vec![false; CHANNELS * SLOTS];

@@ -18,6 +18,23 @@ pub struct Operation {
     pub bytes: bool,
 }
 
+/// Moments of a call at which a failure is not the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Point {
+    /// Nothing of it has happened.
+    Begun,
+    /// In this process alone.
+    Done,
+    /// Its changes outlive this process, but it has no reply: they are to be undone.
+    Committed,
+    /// Its reply is there: it has happened.
+    Published,
+}
+
+impl Point {
+    pub const ALL: [Self; 4] = [Self::Begun, Self::Done, Self::Committed, Self::Published];
+}
+
 /// A service behind its generated stub. It runs in the monitor, one call at a time.
 pub trait Component: Send + 'static {
     const OPERATIONS: &'static [Operation];
@@ -27,4 +44,7 @@ pub trait Component: Send + 'static {
 
     /// Serves a call, or says why not; then the service is as if the call had not been made.
     fn dispatch(&mut self, call: &mut Call<'_>) -> Result<(), Stop>;
+
+    /// Called at each point of each call, for a component that is to fail there.
+    fn reached(&self, _point: Point, _operation: u32) {}
 }

@@ -5,19 +5,21 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use crate::layout::{Control, Slot, BLOCKED, CLIENT_SLEEPS, DONE, RUNNING, TRY};
+use crate::layout::{ChannelMemory, Control, Slot, BLOCKED, CLIENT_SLEEPS, DONE, RUNNING, SLOTS, TRY, WOKEN};
 use crate::memory::Shared;
 use crate::registry::Registry;
 use crate::storage::Resources;
-use crate::{futex, layout};
+use crate::{clock, futex, layout};
 
 use super::call::{Call, Incoming, Knowns, Stop};
-use super::Component;
+use super::instance::Memory;
+use super::{Component, Point};
 
 pub struct Monitor<C> {
     inside: Mutex<Inside<C>>,
     pub registry: Arc<Shared<Registry>>,
     pub control: Arc<Shared<Control>>,
+    channels: Arc<Vec<Shared<ChannelMemory>>>,
     pub epoch: u32,
 }
 
@@ -27,7 +29,13 @@ struct Inside<C> {
     resources: Resources,
     /// Calls done, in the order of their effects.
     count: u32,
-    waiters: HashMap<u64, Vec<Arc<Condvar>>>,
+    waiters: HashMap<u64, Vec<Waiter>>,
+}
+
+/// A thread that waits, and the place of its call.
+struct Waiter {
+    condition: Arc<Condvar>,
+    place: u64,
 }
 
 /// What is left to do outside the monitor.
@@ -41,15 +49,10 @@ pub enum Outcome {
 }
 
 impl<C: Component> Monitor<C> {
-    pub fn new(
-        component: C,
-        resources: Resources,
-        registry: Arc<Shared<Registry>>,
-        control: Arc<Shared<Control>>,
-        epoch: u32,
-    ) -> Self {
+    pub fn new(component: C, resources: Resources, memory: &Memory, epoch: u32) -> Self {
         let inside = Inside { component, knowns: Knowns::new(), resources, count: 0, waiters: HashMap::new() };
-        Self { inside: Mutex::new(inside), registry, control, epoch }
+        let (registry, control) = (memory.registry.clone(), memory.control.clone());
+        Self { inside: Mutex::new(inside), registry, control, channels: memory.channels.clone(), epoch }
     }
 
     fn enter(&self) -> MutexGuard<'_, Inside<C>> {
@@ -63,6 +66,7 @@ impl<C: Component> Monitor<C> {
         loop {
             let inside = &mut *guard;
             let mut call = Call::new(incoming, &inside.knowns, &self.registry, &mut inside.resources, C::GLOBAL);
+            inside.component.reached(Point::Begun, incoming.operation);
             let outcome = inside.component.dispatch(&mut call);
             let (keeps, waits_for) = (call.keeps, call.waits_for);
             let Call { answers, answer_bytes, changes, wakes, .. } = call;
@@ -71,6 +75,7 @@ impl<C: Component> Monitor<C> {
             }
             match outcome {
                 Ok(()) => {
+                    inside.component.reached(Point::Done, incoming.operation);
                     inside.count += 1;
                     let sequence = u64::from(self.epoch) << 32 | u64::from(inside.count);
                     let recreated = incoming.flags & layout::RECREATE != 0;
@@ -97,10 +102,17 @@ impl<C: Component> Monitor<C> {
                     slot.tracked.store(u32::from(!changes.is_empty()), Relaxed);
                     for id in wakes {
                         for waiter in inside.waiters.remove(&id).unwrap_or_default() {
-                            waiter.notify_all();
+                            // From now on it can be seen whether it does go on.
+                            if let Some(channel) = self.channels.get(waiter.place as usize / SLOTS) {
+                                let state = &channel.slots[waiter.place as usize % SLOTS].state;
+                                let _ = state.compare_exchange(BLOCKED, WOKEN, SeqCst, SeqCst);
+                            }
+                            waiter.condition.notify_all();
                         }
                     }
+                    inside.component.reached(Point::Committed, incoming.operation);
                     self.publish(slot, status);
+                    inside.component.reached(Point::Published, incoming.operation);
                     break;
                 }
                 Err(Stop::Wait { .. }) if incoming.flags & TRY != 0 => {
@@ -110,12 +122,13 @@ impl<C: Component> Monitor<C> {
                 Err(Stop::Wait { until }) => {
                     let id = waits_for;
                     let condition = condition.get_or_insert_with(Arc::default).clone();
-                    inside.waiters.entry(id).or_default().push(condition.clone());
+                    inside.waiters.entry(id).or_default().push(Waiter { condition: condition.clone(), place });
+                    slot.deadline.store(until.map_or(0, deadline), Relaxed);
                     slot.state.store(BLOCKED, SeqCst);
                     guard = wait(guard, &condition, until);
                     slot.state.store(RUNNING, SeqCst);
                     if let Some(waiters) = guard.waiters.get_mut(&id) {
-                        waiters.retain(|waiter| !Arc::ptr_eq(waiter, &condition));
+                        waiters.retain(|waiter| !Arc::ptr_eq(&waiter.condition, &condition));
                     }
                 }
                 Err(Stop::Errno(errno)) => {
@@ -159,6 +172,12 @@ impl<C: Component> Monitor<C> {
         self.control.completed.fetch_add(1, Relaxed);
         slot.state.swap(DONE, SeqCst);
     }
+}
+
+/// On the clock that the template reads, too.
+fn deadline(until: Instant) -> u64 {
+    let left = until.saturating_duration_since(Instant::now()).as_nanos();
+    clock::now().saturating_add(u64::try_from(left).unwrap_or(u64::MAX)).max(1)
 }
 
 fn wait<'a, T>(guard: MutexGuard<'a, T>, condition: &Condvar, until: Option<Instant>) -> MutexGuard<'a, T> {

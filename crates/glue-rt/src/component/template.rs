@@ -11,12 +11,12 @@ use std::time::Instant;
 
 use crate::layout::{
     ChannelMemory, Control, BLOCKED, CHANNELS, CLIENTS, DONE, EAGER, FAULT, IDLE, LENT, REQUEST, RUNNING, SLOTS, TORN,
-    UPCALL,
+    UPCALL, WOKEN,
 };
 use crate::memory::Shared;
 use crate::policy::{Death, Deaths, Verdict, HANG};
 use crate::registry::Registry;
-use crate::{futex, storage, system};
+use crate::{clock, futex, storage, system};
 
 use super::instance::{serve, Memory};
 use super::Component;
@@ -80,6 +80,7 @@ pub fn run<C: Component + Clone>(boot: impl FnOnce() -> C) -> io::Error {
 fn watch(child: libc::pid_t, memory: &Memory) {
     // SAFETY: plain calls on a child that has not been waited for, so that its number is its own.
     let pidfd = unsafe { libc::syscall(libc::SYS_pidfd_open, child, 0) } as RawFd;
+    let mut killed = false;
     let mut since: Vec<Option<(u64, Instant)>> = vec![None; CHANNELS * SLOTS];
     loop {
         let mut poll = libc::pollfd { fd: pidfd, events: libc::POLLIN, revents: 0 };
@@ -94,7 +95,8 @@ fn watch(child: libc::pid_t, memory: &Memory) {
             if waited == child || io::Error::last_os_error().raw_os_error() == Some(libc::ECHILD) {
                 break;
             }
-        } else if hangs(memory, &mut since) {
+        } else if !killed && hangs(memory, &mut since) {
+            killed = true;
             memory.control.hangs.fetch_add(1, SeqCst);
             // SAFETY: as above.
             unsafe { libc::kill(child, libc::SIGKILL) };
@@ -106,17 +108,26 @@ fn watch(child: libc::pid_t, memory: &Memory) {
     }
 }
 
-/// Whether some call was made too long ago: neither ended nor blocked nor waiting for a client.
+/// Whether some call was made too long ago: neither ended nor blocked nor waiting for a client; or was woken, or its time
+/// came, and it did not go on.
 fn hangs(memory: &Memory, since: &mut [Option<(u64, Instant)>]) -> bool {
     // A call that is over leaves the count of completed ones changed, by which even a slot that is RUNNING again is new.
     let completed = memory.control.completed.load(SeqCst);
     let mut hung = false;
+    let now = clock::now();
     for (at, channel) in memory.channels.iter().enumerate() {
         for slot in 0..(channel.used.load(Acquire) as usize).min(SLOTS) {
             let since = &mut since[at * SLOTS + slot];
             match (channel.slots[slot].state.load(SeqCst), &since) {
-                (REQUEST | RUNNING, Some((then, start))) if *then == completed => hung |= start.elapsed() > HANG,
-                (REQUEST | RUNNING, _) => *since = Some((completed, Instant::now())),
+                (REQUEST | RUNNING | WOKEN, Some((then, start))) if *then == completed => {
+                    hung |= start.elapsed() > HANG;
+                }
+                (REQUEST | RUNNING | WOKEN, _) => *since = Some((completed, Instant::now())),
+                (BLOCKED, _) => {
+                    let deadline = channel.slots[slot].deadline.load(Relaxed);
+                    hung |= deadline != 0 && now.saturating_sub(deadline) > HANG.as_nanos() as u64;
+                    *since = None;
+                }
                 _ => *since = None,
             }
         }
@@ -154,7 +165,7 @@ fn begin_epoch(memory: &Memory) -> bool {
             let next = match state {
                 // T0: a thread that is blocked is woken if its stub asks for it.
                 BLOCKED if slot.flags.load(Relaxed) & EAGER == 0 => BLOCKED,
-                REQUEST | BLOCKED | UPCALL => FAULT,
+                REQUEST | BLOCKED | WOKEN | UPCALL => FAULT,
                 RUNNING => TORN,
                 other => other,
             };

@@ -1,0 +1,155 @@
+//! A component that fails once, at every point of every operation in turn: its clients see what they see without.
+
+mod support;
+
+use outlast_glue_rt::{Component, Handle, Operation, Point, Spec, System};
+use outlast_services::fs::{APPEND, CREATE, EXCLUSIVE, FOLDER};
+use outlast_services::timer::now;
+use outlast_services::{event, fs, lock, scheduler, stubs, timer};
+
+/// What a client sees; numbers of descriptors and files left out, for these are nobody's business.
+type Seen = Vec<String>;
+
+macro_rules! see {
+    ($($call:expr),* $(,)?) => {
+        vec![$(format!("{:?}", $call)),*]
+    };
+}
+
+fn channel(handle: &Handle) -> outlast_glue_rt::Channel {
+    handle.grant().expect("a channel").open().expect("a channel")
+}
+
+fn check(service: &str, operations: &[Operation], seen: fn(&Handle) -> Seen) {
+    let run = |fault: &[String]| {
+        let mut system = System::new();
+        let program = env!("CARGO_BIN_EXE_outlast-service").into();
+        let arguments = [&[service.to_string()], fault].concat();
+        let handle = system.start(Spec { name: service.into(), program, arguments }).expect("the component starts");
+        (seen(&handle), handle.deaths().0)
+    };
+    let (expected, deaths) = run(&[]);
+    assert_eq!(deaths, 0);
+    let folder = tempfile::tempdir().expect("a folder");
+    for operation in operations {
+        for point in Point::ALL {
+            let file = folder.path().join("fails");
+            std::fs::write(&file, "").expect("a file");
+            let fault = [operation.name.to_string(), format!("{point:?}"), file.to_string_lossy().into_owned()];
+            let (seen, deaths) = run(&fault);
+            assert_eq!(seen, expected, "{} {point:?}", operation.name);
+            assert!(!file.exists(), "{} {point:?} was never reached", operation.name);
+            // The last call's reply may be there before the death is.
+            assert!(deaths <= 1, "{} {point:?}", operation.name);
+        }
+    }
+    println!("{service}: {} faults", operations.len() * Point::ALL.len());
+}
+
+#[test]
+fn a_file_system_that_fails_anywhere_is_as_if_it_had_not() {
+    check("fs", <stubs::fs::Server<fs::Files> as Component>::OPERATIONS, |handle| {
+        let (here, there) = (stubs::fs::Client::new(channel(handle)), stubs::fs::Client::new(channel(handle)));
+        let folder = here.fs_split(0, b"folder", CREATE | EXCLUSIVE | FOLDER).expect("a folder").0;
+        let file = here.fs_split(folder, b"file", CREATE | EXCLUSIVE | APPEND).expect("a file").0;
+        let old = here.fs_split(folder, b"old", CREATE | EXCLUSIVE).expect("a file").0;
+        let same = there.fs_split(0, b"folder/file", 0).expect("there").0;
+        see![
+            here.fs_write(file, b"once "),
+            here.fs_write(file, b"and again"),
+            there.fs_read(same, 3),
+            there.fs_read(same, 100),
+            here.fs_truncate(file, 7),
+            here.fs_status(file),
+            there.fs_seek(same, 1, -12),
+            there.fs_seek(same, 0, 1),
+            there.fs_read(same, 100),
+            here.fs_rename(file, b"old"),
+            here.fs_list(folder, 100, 0),
+            here.fs_write(old, b"replaced"),
+            here.fs_remove(file),
+            here.fs_list(folder, 100, 0),
+            here.fs_release(file),
+            here.fs_release(old),
+            here.fs_remove(folder),
+            here.fs_release(folder),
+            there.fs_read(same, 1),
+            here.count(),
+        ]
+    });
+}
+
+#[test]
+fn a_scheduler_that_fails_anywhere_is_as_if_it_had_not() {
+    check("scheduler", <stubs::scheduler::Server<scheduler::Threads> as Component>::OPERATIONS, |handle| {
+        type Client = stubs::scheduler::Client;
+        let (here, there) = (Client::new(channel(handle)), Client::new(channel(handle)));
+        let (one, two) = (here.sched_create(1).expect("a thread"), there.sched_create(2).expect("a thread"));
+        see![
+            there.sched_wakeup(one),
+            here.sched_block(one, 0),
+            here.sched_block(one, now() + 1_000),
+            here.sched_priority(one, 3),
+            here.sched_take(one),
+            here.sched_take(one),
+            here.sched_waits(one),
+            here.sched_free(one),
+            here.sched_release(one),
+            here.sched_release(one),
+            there.sched_take(two),
+            there.sched_release(two),
+            here.sched_free(one),
+            there.sched_free(two),
+        ]
+    });
+}
+
+#[test]
+fn locks_that_fail_anywhere_are_as_if_they_had_not() {
+    check("lock", <stubs::lock::Server<lock::Locks> as Component>::OPERATIONS, |handle| {
+        let client = stubs::lock::Client::new(channel(handle));
+        let lock = client.lock_alloc().expect("a lock");
+        see![
+            client.lock_pretake(lock, 1),
+            client.lock_take(lock, 1),
+            client.lock_pretake(lock, 2),
+            client.lock_take(lock, 1),
+            client.lock_release(lock, 2),
+            client.lock_free(lock),
+            client.lock_release(lock, 1),
+            client.lock_free(lock),
+            client.count(),
+        ]
+    });
+}
+
+#[test]
+fn events_that_fail_anywhere_are_as_if_they_had_not() {
+    check("event", <stubs::event::Server<event::Events> as Component>::OPERATIONS, |handle| {
+        let (here, there) = (stubs::event::Client::new(channel(handle)), stubs::event::Client::new(channel(handle)));
+        let group = here.event_split(0, 1).expect("an event");
+        let event = there.event_split(group, 2).expect("an event");
+        see![
+            here.event_trigger(event),
+            there.event_wait(event),
+            there.event_trigger(event),
+            here.event_wait(event),
+            here.event_trigger(group),
+            there.event_wait(group),
+            there.event_free(event),
+            here.event_trigger(event).is_err(),
+            here.event_free(group),
+        ]
+    });
+}
+
+#[test]
+fn timers_that_fail_anywhere_are_as_if_they_had_not() {
+    check("timer", <stubs::timer::Server<timer::Timers> as Component>::OPERATIONS, |handle| {
+        let client = stubs::timer::Client::new(channel(handle));
+        // Two periods have ended, and no other will soon.
+        let hour = 3_600_000_000_000;
+        let timer = client.timer_create(now() - 2 * hour - hour / 2, hour).expect("a timer");
+        see![client.timer_wait(timer), client.timer_remove(timer), client.count()]
+    });
+}
