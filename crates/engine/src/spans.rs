@@ -33,7 +33,8 @@ struct Span {
     left: u8,
 }
 
-const NONE: Span = Span { address: u64::MAX, written: 0, streak: 0, left: 0 };
+/// No program has the span at address 0.
+const NONE: Span = Span { address: 0, written: 0, streak: 0, left: 0 };
 
 /// Where huge pages are wanted, by the administrator's word.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -68,7 +69,9 @@ impl Spans {
 
     /// A restored process starts with everything armed.
     pub fn clear(&mut self) {
-        (self.slots, self.open, self.ticked, self.interval) = ([NONE; SLOTS], 0, 0, 0);
+        if self.ticked != 0 {
+            (self.slots, self.open, self.ticked, self.interval) = ([NONE; SLOTS], 0, 0, 0);
+        }
     }
 
     /// The timer has asked for a commit, which was made from `began` to `ended` by the time stamp counter. Where commits fill the
