@@ -2,7 +2,7 @@
 //! file system takes to open a file, the anchor answers.
 
 use super::list::{self, Entry};
-use super::{table, Kept, NONE};
+use super::{table, Kept};
 use crate::calls::thread_birth::{clone_thread, THREAD};
 use crate::control::control;
 use crate::sys::{err, now_ns, nr, syscall};
@@ -45,7 +45,11 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    pub const fn new() -> Keeper {
+    /// In an anchor that has just begun.
+    pub fn new() -> Keeper {
+        // Who was cloned in the middle, and whoever is cloned from that, has not the thread.
+        BUSY.store(0, Release);
+        AGAIN.store(false, Release);
         Keeper { seen: 0, due: None }
     }
 
@@ -119,7 +123,7 @@ unsafe fn follow() {
         if file.absent > 1 {
             let gone = *file;
             // In this order: a clone made in between has the mapping and no use for it.
-            *file = NONE;
+            file.set_inode(0);
             syscall!(nr::MUNMAP, gone.place, gone.end - gone.start);
         } else {
             AGAIN.store(true, Release);

@@ -11,6 +11,7 @@ pub use keeper::Keeper;
 pub use list::Told;
 
 use crate::sys::{err, nr, syscall};
+use core::sync::atomic::{compiler_fence, Ordering::SeqCst};
 use outlast_image::layout::{KEPT_BASE, KEPT_LEN};
 use outlast_image::region::{backing, Region};
 
@@ -34,6 +35,16 @@ struct Kept {
     place: u64,
     /// How often in a row the program was found not to map it.
     absent: u32,
+}
+
+impl Kept {
+    /// Not before what was written earlier, nor after what is written later.
+    fn set_inode(&mut self, inode: u64) {
+        compiler_fence(SeqCst);
+        // SAFETY: the field is the value's own.
+        unsafe { (&raw mut self.inode).write_volatile(inode) };
+        compiler_fence(SeqCst);
+    }
 }
 
 const NONE: Kept = Kept { inode: 0, is_shared: false, can_write: false, start: 0, end: 0, place: 0, absent: 0 };
@@ -72,10 +83,13 @@ impl Table {
         None
     }
 
-    /// Enters what was mapped. False: there is no place.
+    /// Enters what was mapped. False: there is no place. The anchor may be cloned at any instruction of its thread: what says that
+    /// there is a file comes last.
     fn enter(&mut self, kept: Kept) -> bool {
-        let free = self.files.iter_mut().find(|file| file.inode == 0);
-        free.map(|file| *file = kept).is_some()
+        let Some(file) = self.files.iter_mut().find(|file| file.inode == 0) else { return false };
+        *file = Kept { inode: 0, ..kept };
+        file.set_inode(kept.inode);
+        true
     }
 }
 
