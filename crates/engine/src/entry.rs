@@ -8,7 +8,7 @@ use crate::in_hand;
 use crate::native;
 use crate::own_descriptors;
 use crate::regions;
-use crate::ring::Ring;
+use crate::ring::{self, Ring};
 use crate::scratch;
 use crate::signals;
 use crate::state::{engine, object, Engine, OwnFd, ONE_THREAD};
@@ -209,11 +209,7 @@ fn set_up_ring(e: &mut Engine) {
     };
     match ring {
         Ok(ring) => e.ring = ring,
-        Err(_) => {
-            e.ring = Ring::none();
-            crate::noted::transfer::set_up(e);
-            degrade(Degradation::NoRing);
-        }
+        Err(_) => ring::give_up(e),
     }
 }
 

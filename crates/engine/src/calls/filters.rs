@@ -3,16 +3,14 @@
 use crate::anchor;
 use crate::call_filters;
 use crate::commit::{commit, commit_at_gate};
-use crate::control::degrade;
 use crate::delivery;
 use crate::dispatch::{self, native, Call, Outcome};
 use crate::failure;
 use crate::mutant::without;
 use crate::native;
-use crate::noted::transfer;
-use crate::ring::Ring;
+use crate::ring;
 use crate::signals::{self, bit, SIGSYS, SIG_IGN};
-use crate::state::{Engine, OwnFd};
+use crate::state::Engine;
 use crate::sys::{err, nr};
 use crate::thread::{pending_bit, Thread};
 use crate::user;
@@ -122,10 +120,7 @@ fn is_bearable(filter: &[Instruction], flags: u64) -> bool {
 /// Where the filters do not allow io_uring there is no ring any more. Right after a commit that stands before none of its operations.
 fn give_up_ring(e: &mut Engine) {
     if e.ring.available() && !wish::IO_URING.into_iter().all(call_filters::permit) {
-        e.ring = Ring::none();
-        e.close_own(OwnFd::Ring);
-        transfer::set_up(e);
-        degrade(Degradation::NoRing);
+        ring::give_up(e);
     }
 }
 

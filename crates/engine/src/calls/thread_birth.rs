@@ -9,7 +9,7 @@ use crate::frame;
 use crate::in_hand;
 use crate::mutant::without;
 use crate::native;
-use crate::ring::Ring;
+use crate::ring::{self, Ring};
 use crate::scheduling;
 use crate::signals::{self, bit, SIGKILL, SIGSTOP};
 use crate::state::{Engine, OwnFd};
@@ -132,12 +132,13 @@ fn begin_several(e: &mut Engine, t: &mut Thread) -> bool {
     if forbidden || world::map_room(false).is_err() || commit_before_call(e) == 0 {
         return false;
     }
-    prepare_several(e, t)
+    prepare_several(e, t);
+    true
 }
 
 /// Makes of an engine with one thread one that may have several, for which there is room. What was operated on the ring is
 /// settled.
-pub fn prepare_several(e: &mut Engine, t: &mut Thread) -> bool {
+pub fn prepare_several(e: &mut Engine, t: &mut Thread) {
     world::begin(t);
     // SAFETY: gettid has no effect.
     t.real_tid = unsafe { syscall!(nr::GETTID) } as u32;
@@ -146,14 +147,13 @@ pub fn prepare_several(e: &mut Engine, t: &mut Thread) -> bool {
     if e.ring.is_of_one_thread() {
         match Ring::set_up_for_all(e.own_fd(OwnFd::Ring)) {
             Ok(ring) => e.ring = ring,
-            Err(_) => return false,
+            Err(_) => ring::give_up(e),
         }
     }
     e.tracker.count_all_threads();
     crate::periodic::start_for_all(e);
     slow_down_waits(true);
     crate::rewrite::expect_threads();
-    true
 }
 
 /// Has the kernel make the thread of `child` as the program's `call` says, but on the engine's stack, and without its id in the

@@ -121,9 +121,7 @@ impl Others {
     /// Makes the threads. They begin when the caller, which is the first thread, gives the engine's lock back. `rest` is what
     /// is left to do of the commit's call, if that is another thread's.
     pub unsafe fn begin(&mut self, e: &mut Engine, first: &mut Thread, rest: Option<Operation>, cold: bool) {
-        if !thread_birth::prepare_several(e, first) {
-            fail!(0);
-        }
+        thread_birth::prepare_several(e, first);
         let all = [&mut *first].into_iter().chain(self.places().map(|place| thread::at(place)));
         group::settle(e, &mut self.found, all);
         stand(first);

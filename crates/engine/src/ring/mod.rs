@@ -11,9 +11,11 @@ use outlast_image::layout::{session, SESSION_BASE};
 use outlast_image::pending::MEMBERS;
 
 mod entry;
+mod given_up;
 mod kept;
 
 pub use entry::{op, Entry};
+pub use given_up::give_up;
 pub use kept::{is_again, joined_result, keep_joined, keep_result, predecessor_result, progress, save_progress};
 
 const ENTRIES: u32 = 8;
@@ -45,6 +47,9 @@ struct Completion {
     res: i32,
     flags: u32,
 }
+
+/// How often more a ring is asked for, a millisecond apart.
+const PATIENCE: u32 = 10;
 
 /// `struct io_uring_params`.
 #[repr(C)]
@@ -144,13 +149,28 @@ impl Ring {
 
     /// Sets up a ring in the session's memory, its descriptor moved to `fd`.
     pub fn set_up(fd: i32) -> Result<Ring, i64> {
-        Self::with_flags(fd, CHEAPER).or_else(|_| Self::with_flags(fd, 0))
+        Self::with_patience(fd, CHEAPER)
     }
 
     /// The same, to be used by all threads of the process, one after the other.
     pub fn set_up_for_all(fd: i32) -> Result<Ring, i64> {
-        let ring = Self::with_flags(fd, SETUP_NO_SQARRAY).or_else(|_| Self::with_flags(fd, 0))?;
-        Ok(Ring { for_all: true, ..ring })
+        Ok(Ring { for_all: true, ..Self::with_patience(fd, SETUP_NO_SQARRAY)? })
+    }
+
+    /// With `flags`, or without where the kernel does not know them. The rings of the dead count as the user's locked memory for
+    /// some milliseconds more.
+    fn with_patience(fd: i32, flags: u32) -> Result<Ring, i64> {
+        let mut tries = 0;
+        loop {
+            let ring = Self::with_flags(fd, flags).or_else(|_| Self::with_flags(fd, 0));
+            match ring {
+                Err(err::ENOMEM | err::EAGAIN | err::EINTR) if tries < PATIENCE => tries += 1,
+                _ => return ring,
+            }
+            let pause = [0u64, 1_000_000];
+            // SAFETY: the time lies on the stack for the length of the call.
+            unsafe { syscall!(nr::NANOSLEEP, pause.as_ptr(), 0) };
+        }
     }
 
     fn with_flags(fd: i32, flags: u32) -> Result<Ring, i64> {

@@ -1,0 +1,45 @@
+//! Programs for which io_uring stops being available while they run.
+
+mod support;
+
+use std::process::{Command, Stdio};
+use support::{finish, kill, said, until, Home};
+
+/// Whoever may not lock memory gets no ring, and threads need another than the program alone had.
+const THREADS: &str = "import resource, threading, sys
+_, most = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+resource.setrlimit(resource.RLIMIT_MEMLOCK, (0, most))
+for n in range(400):
+    thread = threading.Thread(target=lambda: print(n, flush=True))
+    thread.start()
+    thread.join()
+    sys.stdin.readline()
+";
+
+#[test]
+fn threads_begin_where_no_other_ring_can_be_had() {
+    let home = Home::new();
+    let outlast = home.outlast(["run", "--name", "threads", "--", "/usr/bin/python3", "-c", THREADS]);
+    // The superuser's limit counts only without this right.
+    let limited = if unsafe { libc::geteuid() } == 0 { &["--bounding-set", "-ipc_lock"][..] } else { &[] };
+    let mut command = Command::new("setpriv");
+    command.args(limited).arg(outlast.get_program()).args(outlast.get_args());
+    command.env("OUTLAST_STATE_DIR", home.state());
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let finishing = std::thread::spawn(move || finish(child));
+    for n in 0..400 {
+        if n % 40 == 20 {
+            kill(&home.await_protected("threads")["pid"], libc::SIGKILL);
+            until("the program is back", || home.status("threads")["recoveries"] == n / 40 + 1);
+        }
+        std::io::Write::write_all(&mut input, b"\n").unwrap();
+    }
+    let output = finishing.join().unwrap();
+    let expected: String = (0..400).map(|n| format!("{n}\n")).collect();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), expected, "{}", said(&output));
+    let kept = home.log("threads");
+    let degraded = kept.iter().filter(|entry| entry["event"] == "degradation");
+    let causes: Vec<_> = degraded.map(|entry| entry["cause"].clone()).collect();
+    assert_eq!(causes, ["no-io-uring"], "{kept:#?}");
+}
