@@ -4,10 +4,11 @@
 
 mod runner;
 
+use std::cmp::Reverse;
 use std::env;
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use outlast_cases::gap;
@@ -27,7 +28,7 @@ const fn promised_kills(profile: Profile) -> u32 {
 /// Longest time a test may take; one that works takes a fraction of it.
 const fn limit(profile: Profile) -> Duration {
     match profile {
-        Profile::Test => Duration::from_secs(90),
+        Profile::Test => Duration::from_secs(180),
         Profile::Soak => Duration::from_secs(1200),
     }
 }
@@ -41,7 +42,23 @@ fn profile() -> Profile {
 }
 
 /// What all tests did together. Every test holds one; the last one sees when it is alone.
-type Sum = Arc<Mutex<Report>>;
+type Sum = Arc<Mutex<Whole>>;
+
+#[derive(Default)]
+struct Whole {
+    report: Report,
+    /// How long each test took.
+    times: Vec<(Duration, String)>,
+}
+
+impl Whole {
+    /// The tests nearest to the limit: on a slower machine they reach it first.
+    fn longest(&mut self) -> String {
+        self.times.sort_by_key(|(time, _)| Reverse(*time));
+        let told = self.times.iter().take(5).map(|(time, name)| format!("{name} {:.0} s", time.as_secs_f64()));
+        told.collect::<Vec<_>>().join(", ")
+    }
+}
 
 fn main() {
     let arguments = Arguments::from_args();
@@ -76,6 +93,7 @@ fn trial(test: Test, profile: Profile, run: Arc<Run>, sum: Sum) -> Trial {
             limit: limit(profile),
             mutant: None,
         };
+        let begun = Instant::now();
         let report = run
             .workshop
             .run(&order)
@@ -83,7 +101,9 @@ fn trial(test: Test, profile: Profile, run: Arc<Run>, sum: Sum) -> Trial {
             // The runner prints failures when all is over, which may be an hour away.
             .inspect_err(|failure| println!("{name}: {failure}"))
             .map_err(Failed::from)?;
-        sum.lock().map_err(|_| "another test panicked")?.add(&report);
+        let mut sum = sum.lock().map_err(|_| "another test panicked")?;
+        sum.report.add(&report);
+        sum.times.push((begun.elapsed(), name));
         Ok(())
     };
     Trial::test(name, runner).with_ignored_flag(skipped)
@@ -109,7 +129,9 @@ fn judge_sum(sum: Sum, profile: Profile, whole: bool) -> Result<(), Failed> {
     while Arc::strong_count(&sum) > 1 {
         thread::sleep(Duration::from_millis(20));
     }
-    let sum = sum.lock().map_err(|_| "another test panicked")?;
+    let mut sum = sum.lock().map_err(|_| "another test panicked")?;
+    println!("longest: {}", sum.longest());
+    let sum = &sum.report;
     let kills = sum.phases.total();
     println!("{} blows in {} runs: {kills} deaths by SIGKILL, {} recoveries", sum.landed, sum.runs, sum.recovered);
     println!("runs that fell into the window of a system without io_uring: {}", sum.window);

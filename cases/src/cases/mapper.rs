@@ -17,7 +17,7 @@ pub const CASES: &[Case] = &[
         .pace(SPREAD),
     // Kills come seldom enough for spans to be found dense and left open.
     Case::new("dense", |_| Ok(Program::new(&[&program("dense"), "700000"])), |_| Drive::Pipes(Input::none()))
-        .pace((Duration::from_millis(500), Duration::from_millis(1500)))
+        .pace((Duration::from_millis(300), Duration::from_millis(900)))
         .with_options(&["--every", "40ms"]),
     Case::new("limits", |_| Ok(Program::new(&[&program("limits"), "150"])), |_| Drive::Pipes(Input::none()))
         .pace(SPREAD),

@@ -28,7 +28,7 @@ pub const CASES: &[Case] = &[
         |_| Drive::Pipes(Input::none()),
     )
     .with_threads(),
-    Case::new("printers", |_| Ok(Program::new(&[&program("printers"), "400"])), |_| Drive::Pipes(Input::none()))
+    Case::new("printers", |_| Ok(Program::new(&[&program("printers"), "100"])), |_| Drive::Pipes(Input::none()))
         .with_threads(),
     Case::new("mutexes", |_| Ok(Program::new(&[&program("mutexes"), "30", "4"])), |_| Drive::Pipes(Input::none()))
         .with_threads(),
