@@ -129,6 +129,26 @@ impl HotSet {
         if h.recent.count_ones() < 2 || self.count == CAPACITY {
             return false;
         }
+        self.promote(address);
+        true
+    }
+
+    /// Can the page become hot?
+    pub fn has_room(&self, address: u64) -> bool {
+        let h = &self.history[slot(address)];
+        self.count < CAPACITY && (h.address == address || !h.hot)
+    }
+
+    /// A page for which there is room has been saved whole in commit `seq` and is writable: it is hot from now on.
+    pub fn keep(&mut self, address: u64, seq: u64) {
+        let h = &mut self.history[slot(address)];
+        let limit = if h.address == address { h.limit } else { FIRST_LIMIT };
+        *h = History { address, seq, recent: 1, hot: false, limit };
+        self.promote(address);
+    }
+
+    fn promote(&mut self, address: u64) {
+        let h = &mut self.history[slot(address)];
         h.hot = true;
         let limit = h.limit;
         h.limit = (h.limit * 2).min(LAST_LIMIT);
@@ -136,7 +156,6 @@ impl HotSet {
         unsafe { core::ptr::copy_nonoverlapping(address as *const [u8; 4096], scratch::shadow(self.count), 1) };
         self.pages[self.count] = Hot { address, idle: 0, limit };
         self.count += 1;
-        true
     }
 
     /// The pages of a range leave the set unsaved: their content is gone, or `left` has the tracker report them.

@@ -15,6 +15,9 @@ const RANGES: usize = 16;
 /// Sets O_DIRECT, among others.
 const F_SETFL: u64 = 4;
 const FUTEX_PRIVATE_FLAG: u64 = 128;
+const FUTEX_CMD: u64 = 0x7f;
+/// REQUEUE, CMP_REQUEUE, WAKE_OP, WAIT_REQUEUE_PI and CMP_REQUEUE_PI: their fifth argument is a futex, too.
+const FUTEX_OF_TWO: [u64; 5] = [3, 4, 5, 11, 12];
 /// Types of ioctl requests that copy: terminals and descriptors, sockets.
 const COPYING: [u64; 2] = [0x54, 0x89];
 
@@ -53,7 +56,9 @@ pub fn note(call: &Call) {
         nr::READV | nr::PREADV | nr::PREADV2 | nr::RECVFROM | nr::RECVMSG | RECVMMSG | VMSPLICE => add_written(call),
         nr::FUTEX if a[1] & FUTEX_PRIVATE_FLAG == 0 => {
             add(a[0], a[0].saturating_add(4));
-            add(a[4], a[4].saturating_add(4));
+            if FUTEX_OF_TWO.contains(&(a[1] & FUTEX_CMD)) {
+                add(a[4], a[4].saturating_add(4));
+            }
         }
         nr::IOCTL if !COPYING.contains(&(a[1] >> 8 & 0xff)) => add_everything(),
         FUTEX_WAITV | FUTEX_WAKE | FUTEX_WAIT | FUTEX_REQUEUE => add_everything(),

@@ -34,6 +34,18 @@ impl Pages for Saving<'_> {
         self.hot.within(start, end)
     }
 
+    fn keep_open(&mut self, tracker: &mut dyn Track, page: u64) -> bool {
+        match self.standing(page) {
+            Standing::Hot => true,
+            Standing::Saved if self.hot.has_room(page) && tracker.leave_open(page, page + 4096) => {
+                self.save_page(page);
+                self.hot.keep(page, self.store.seq() + 1);
+                true
+            }
+            _ => false,
+        }
+    }
+
     fn save(&mut self, tracker: &mut dyn Track, start: u64, end: u64) {
         let advice = self.advice;
         advice.each_unguarded(start, end, |start, end| self.save_readable(tracker, start, end));

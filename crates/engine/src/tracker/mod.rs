@@ -54,6 +54,8 @@ pub trait Pages {
     fn standing(&self, page: u64) -> Standing;
     /// How many pages of a range are hot.
     fn hot_within(&self, start: u64, end: u64) -> usize;
+    /// Has a page be hot, if that can be. True: it is, and nobody need ask whether it was written.
+    fn keep_open(&mut self, tracker: &mut dyn Track, page: u64) -> bool;
     /// Saves written pages, and arms those that do not become hot.
     fn save(&mut self, tracker: &mut dyn Track, start: u64, end: u64);
 }

@@ -102,7 +102,11 @@ impl WriteProtectAsync {
         }
         let mut found = Found::default();
         for (start, end) in pinned::ranges() {
-            self.written_by_kernel(start, end);
+            // A thread may wait for a futex for as long as the program runs.
+            let page = start & !4095;
+            if end - page > 4096 || !pages.keep_open(self, page) {
+                self.written_by_kernel(start, end);
+            }
         }
         while let Some((start, end)) = self.hints.take() {
             self.look(start, end, pages, &mut found);
