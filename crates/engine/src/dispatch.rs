@@ -155,8 +155,9 @@ pub unsafe extern "C" fn dispatch(t: &mut Thread) {
         }
         return;
     }
-    world::arrive(t, standing::IN_CALL);
     let call = Call::at(t);
+    group::offer(t, &call);
+    world::arrive(t, standing::IN_CALL);
     // A call that has trapped is served with the lock: its site may be rewritten.
     let needs_no_lock =
         t.by_trap == 0 && waits_by_itself(&call) && engine().inputs.is_empty() && !call_filters::asks(call.nr);
@@ -165,7 +166,7 @@ pub unsafe extern "C" fn dispatch(t: &mut Thread) {
         t.regs.rax = r as u64;
         call_made(t);
     } else {
-        match group::lock_or_join(t, &call) {
+        match group::lock_or_join(t) {
             Way::Alone => dispatch_alone(t),
             Way::GoOn => group::go_on(engine(), t),
             Way::Made => {}

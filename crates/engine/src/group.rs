@@ -13,6 +13,7 @@ use crate::calls::{joined, output};
 use crate::commit::commit_stopped;
 use crate::control::{control, phase};
 use crate::dispatch::Call;
+use crate::leader;
 use crate::lock::{self, Look};
 use crate::operation::{is_nonblocking, knows_nowait};
 use crate::ring::{self, Entry};
@@ -69,23 +70,36 @@ pub enum Way {
     Made,
 }
 
-/// Takes the lock of the engine, unless another thread makes the call meanwhile.
-pub fn lock_or_join(t: &mut Thread, call: &Call) -> Way {
+/// Offers the call of a thread that is about to stand still, if others can make it: who waits for the thread to stand still finds
+/// the offer then.
+#[inline]
+pub fn offer(t: &Thread, call: &Call) {
     // A call that has trapped is served by its thread: its site may be rewritten.
-    if t.by_trap != 0 || !joined::may_join(call) || call_filters::asks(call.nr) {
+    if t.by_trap == 0 && joined::may_join(call) && !call_filters::asks(call.nr) {
+        t.offer.0.store(offer::OPEN, Release);
+    }
+}
+
+/// Takes the lock of the engine, unless another thread makes the call meanwhile.
+pub fn lock_or_join(t: &mut Thread) -> Way {
+    if t.offer.0.load(Relaxed) == offer::NONE {
         world::lock(t);
         return Way::Alone;
     }
-    t.offer.store(offer::OPEN, Release);
-    match lock::look(|| t.offer.load(Acquire) == offer::SERVED) {
-        Look::Taken if t.offer.load(Acquire) == offer::OPEN => {
-            t.offer.store(offer::NONE, Relaxed);
+    let patience = leader::patience(t);
+    let seen = lock::look(patience, || t.offer.0.load(Acquire) == offer::SERVED);
+    if patience != 0 {
+        leader::awaited(t, matches!(seen, Look::Over));
+    }
+    match seen {
+        Look::Taken if t.offer.0.load(Acquire) == offer::OPEN => {
+            t.offer.0.store(offer::NONE, Relaxed);
             world::locked(t);
             return Way::Alone;
         }
         // Between its last look at the offer and the lock another thread has made the call and given the lock back.
         Look::Taken => lock::give(),
-        Look::Nothing if t.offer.compare_exchange(offer::OPEN, offer::NONE, AcqRel, Relaxed).is_ok() => {
+        Look::Nothing if t.offer.0.compare_exchange(offer::OPEN, offer::NONE, AcqRel, Relaxed).is_ok() => {
             world::lock(t);
             return Way::Alone;
         }
@@ -94,7 +108,7 @@ pub fn lock_or_join(t: &mut Thread, call: &Call) -> Way {
             lock::pass_on();
         }
     }
-    t.offer.store(offer::NONE, Relaxed);
+    t.offer.0.store(offer::NONE, Relaxed);
     let way = match t.standing.load(Acquire) {
         standing::AT_REST => return Way::Made,
         standing::IN_PART => Way::GoOn,
@@ -113,14 +127,14 @@ pub fn go_on(e: &mut Engine, t: &mut Thread) {
 }
 
 fn await_served(t: &Thread) {
-    let is_served = || t.offer.load(Acquire) == offer::SERVED;
+    let is_served = || t.offer.0.load(Acquire) == offer::SERVED;
     let seen = (0..LOOKS).any(|_| {
         core::hint::spin_loop();
         is_served()
     });
-    if !seen && t.offer.compare_exchange(offer::TAKEN, offer::AWAITED, AcqRel, Acquire).is_ok() {
+    if !seen && t.offer.0.compare_exchange(offer::TAKEN, offer::AWAITED, AcqRel, Acquire).is_ok() {
         while !is_served() {
-            futex_wait(&t.offer, offer::AWAITED, None);
+            futex_wait(&t.offer.0, offer::AWAITED, None);
         }
     }
 }
@@ -131,6 +145,7 @@ pub fn commit(e: &mut Engine, t: &mut Thread, pending: PendingCall) -> u64 {
     if !world::has_several() {
         return commit_stopped(e, t, pending);
     }
+    leader::lead(t);
     world::stop(t);
     let group = if pending.kind == pending_kind::RING { gather(e, t) } else { Group::NONE };
     let seq = commit_stopped(e, t, pending);
@@ -160,10 +175,10 @@ fn gather(e: &mut Engine, own: &Thread) -> Group {
         // SAFETY: the thread stands still; its offer is an atomic.
         let t = unsafe { thread::at(place) };
         let stands = t.standing.load(Acquire) == standing::IN_CALL;
-        if !stands || t.offer.load(Acquire) != offer::OPEN || !can_make(e, own, t) {
+        if !stands || t.offer.0.load(Acquire) != offer::OPEN || !can_make(e, own, t) {
             return;
         }
-        if t.offer.compare_exchange(offer::OPEN, offer::TAKEN, AcqRel, Relaxed).is_ok() {
+        if t.offer.0.compare_exchange(offer::OPEN, offer::TAKEN, AcqRel, Relaxed).is_ok() {
             t.pending_call = PendingCall { size: group.count as u64, ..Call::at(t).pending(pending_kind::JOINED) };
             t.standing.store(standing::IN_PART, Release);
             t.is_fresh = true;
@@ -208,8 +223,8 @@ fn make(e: &mut Engine, group: &Group, seq: u64) {
         };
         t.is_fresh = true;
         t.standing.store(stands, Release);
-        if t.offer.swap(offer::SERVED, AcqRel) == offer::AWAITED {
-            futex_wake(&t.offer);
+        if t.offer.0.swap(offer::SERVED, AcqRel) == offer::AWAITED {
+            futex_wake(&t.offer.0);
         }
     }
 }

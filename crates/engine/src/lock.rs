@@ -6,13 +6,14 @@
 //! A thread that is woken where the processors are all busy displaces another, often one in the middle of the program's
 //! code, for which the next commit must then wait: that, not the lock, is what would cost.
 
+use crate::line::Line;
 use crate::sys::{nr, syscall};
 use core::sync::atomic::{AtomicU32, Ordering::*};
 
 /// 0: free, 1: held.
 static HELD: AtomicU32 = AtomicU32::new(0);
 /// Threads that look at it without sleeping.
-static LOOKING: AtomicU32 = AtomicU32::new(0);
+static LOOKING: Line<AtomicU32> = Line(AtomicU32::new(0));
 /// Threads that sleep, or are about to.
 static SLEEPING: AtomicU32 = AtomicU32::new(0);
 /// 1: a sleeper was woken and has not looked yet.
@@ -37,17 +38,22 @@ pub enum Look {
     Nothing,
 }
 
-/// Looks for some time whether the lock can be taken, or something else has come about.
-pub fn look(is_over: impl Fn() -> bool) -> Look {
-    if try_take() {
+/// Looks for some time whether the lock can be taken, or something else has come about. For the first `patience` looks the lock is
+/// left to others though it may be free.
+pub fn look(mut patience: u32, is_over: impl Fn() -> bool) -> Look {
+    if patience == 0 && try_take() {
         return Look::Taken;
     }
-    LOOKING.fetch_add(1, SeqCst);
+    LOOKING.0.fetch_add(1, SeqCst);
     let mut seen = Look::Nothing;
     for _ in 0..LOOKS {
         core::hint::spin_loop();
         if is_over() {
             seen = Look::Over;
+        } else if patience > 0 {
+            // Not even looking at it: that would take it from the cache of who has it.
+            patience -= 1;
+            continue;
         } else if try_take() {
             seen = Look::Taken;
         } else {
@@ -55,13 +61,13 @@ pub fn look(is_over: impl Fn() -> bool) -> Look {
         }
         break;
     }
-    LOOKING.fetch_sub(1, SeqCst);
+    LOOKING.0.fetch_sub(1, SeqCst);
     seen
 }
 
 /// A thread that looked at the lock does not want it any more: who gave it back meanwhile may have left it to this one.
 pub fn pass_on() {
-    if HELD.load(SeqCst) == 0 && LOOKING.load(SeqCst) == 0 && SLEEPING.load(SeqCst) != 0 {
+    if HELD.load(SeqCst) == 0 && LOOKING.0.load(SeqCst) == 0 && SLEEPING.load(SeqCst) != 0 {
         wake();
     }
 }
@@ -81,7 +87,7 @@ fn try_take() -> bool {
 #[inline(never)]
 fn wait() {
     loop {
-        if let Look::Taken = look(|| false) {
+        if let Look::Taken = look(0, || false) {
             return;
         }
         let woken = WOKEN.load(SeqCst);
@@ -107,7 +113,7 @@ pub fn give() {
     if SLEEPING.load(SeqCst) == 0 || WAKING.load(SeqCst) != 0 {
         return;
     }
-    if LOOKING.load(SeqCst) != 0 && passed_over < MOST_PASSED_OVER {
+    if LOOKING.0.load(SeqCst) != 0 && passed_over < MOST_PASSED_OVER {
         // Another holder may change it at the same time: how often is no exact matter.
         PASSED_OVER.store(passed_over + 1, Relaxed);
         return;
@@ -118,7 +124,7 @@ pub fn give() {
 
 /// A fresh process image: nobody has it.
 pub fn reset() {
-    for word in [&HELD, &LOOKING, &SLEEPING, &WAKING, &PASSED_OVER] {
+    for word in [&HELD, &LOOKING.0, &SLEEPING, &WAKING, &PASSED_OVER] {
         word.store(0, Relaxed);
     }
 }

@@ -32,6 +32,8 @@ mod interrupted;
 mod kept_files;
 mod kernel_writes;
 mod lag;
+mod leader;
+mod line;
 mod lock;
 mod locked;
 mod medium;

@@ -1,5 +1,6 @@
 //! The thread control block: what the gate's assembler reaches through GS.
 
+use crate::line::Line;
 use crate::scheduling::Scheduling;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use outlast_image::context::{PendingCall, Registers, ThreadContext, XSAVE_LEN, XSAVE_OFFSET};
@@ -85,7 +86,9 @@ pub struct Thread {
     /// How often in a row it had to be knocked at to stand still, rather than coming with a call.
     pub knocked: AtomicU32,
     /// Whether another thread may make its call: one of `group::offer`.
-    pub offer: AtomicU32,
+    pub offer: Line<AtomicU32>,
+    /// How often in a row it has waited in vain for another thread to take its offer: see `leader`.
+    pub unled: u32,
     /// Number of its place: 0 for the first thread.
     pub place: u32,
     /// What the kernel calls it; another number than `tid` after a recovery without root.
@@ -264,7 +267,7 @@ pub unsafe fn prepare(place: u32) -> &'static mut Thread {
     let t = at(place);
     t.place = place;
     // Left by a thread that stood elsewhere when the anchor was made.
-    t.offer.store(0, Relaxed);
+    t.offer.0.store(0, Relaxed);
     t.knocked.store(0, Relaxed);
     t.this = (&raw const *t) as u64;
     t.stack_top = match place {
