@@ -11,7 +11,7 @@ use crate::control::phase;
 use crate::descriptors::HIGHEST;
 use crate::dispatch::{interruptible, native, redo, Call};
 use crate::mutant::without;
-use crate::own_descriptors;
+use crate::own_descriptors::{self, Passing};
 use crate::state::{journal, Engine};
 use crate::sys::{err, nr, syscall};
 use crate::thread::Thread;
@@ -131,7 +131,7 @@ fn drop_descriptor(e: &mut Engine, t: &mut Thread, fd: i32, instead: Option<&Cal
 fn hide(e: &mut Engine, fd: i32) -> bool {
     let kind = e.fds.kind(fd);
     // Whoever waits for a lock sees the close that ends it.
-    let private = kind == kind::CHARACTER || matches!(kind, kind::REGULAR | kind::DIRECTORY) && e.kernel.locks == 0;
+    let private = kind == kind::CHARACTER || matches!(kind, kind::REGULAR | kind::DIRECTORY) && !may_hold_lock(e, fd);
     let Some(hidden) = (if private { e.fds.hiding_place() } else { None }) else { return false };
     // SAFETY: F_GETFD has no effect.
     let flags = unsafe { syscall!(nr::FCNTL, fd, F_GETFD) } as i32;
@@ -145,6 +145,22 @@ fn hide(e: &mut Engine, fd: i32) -> bool {
     e.fds.delay(fd, hidden);
     e.unsynced.renumber(fd, hidden);
     true
+}
+
+/// May there be a lock or a lease that ends when `fd` is closed?
+fn may_hold_lock(e: &Engine, fd: i32) -> bool {
+    const LOCK: &[u8] = b"lock:";
+    if e.kernel.locks == 0 {
+        return false;
+    }
+    let (mut path, mut text) = ([0u8; 40], [0u8; 512]);
+    crate::text::join(&mut path, &[b"/proc/self/fdinfo/"], Some(fd as u32 as u64));
+    let n = match Passing::open(path.as_ptr(), 0) {
+        // SAFETY: reads a file of /proc into the buffer.
+        Ok(info) => unsafe { syscall!(nr::READ, info.fd, text.as_mut_ptr(), text.len()) },
+        Err(e) => e,
+    };
+    n <= 0 || text[..n as usize].windows(LOCK.len()).any(|w| w == LOCK)
 }
 
 /// close and close_range.

@@ -70,6 +70,10 @@ pub trait Track {
     fn cover(&mut self, area: &Area, content: Content);
     /// Cheap: false only if no page can have been written for the first time since the last `changed`.
     fn may_have_changed(&mut self) -> bool;
+    /// May there be pages in the range that were written since they were armed?
+    fn may_be_written(&mut self, _start: u64, _end: u64) -> bool {
+        true
+    }
     /// Finds all present pages written since they were armed, in any order.
     fn changed(&mut self, pages: &mut dyn Pages);
     /// A commit is over: page faults taken during it were the engine's own, but for those at the page `unseen`, to which
@@ -225,6 +229,10 @@ impl Track for Tracker {
     #[inline]
     fn may_have_changed(&mut self) -> bool {
         each!(self, t => t.may_have_changed())
+    }
+
+    fn may_be_written(&mut self, start: u64, end: u64) -> bool {
+        each!(self, t => t.may_be_written(start, end))
     }
 
     fn changed(&mut self, pages: &mut dyn Pages) {

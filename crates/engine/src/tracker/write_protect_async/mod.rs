@@ -241,6 +241,10 @@ impl Track for WriteProtectAsync {
             || self.faults.any()
     }
 
+    fn may_be_written(&mut self, start: u64, end: u64) -> bool {
+        self.walk_written(start & !4095, end).next().is_some()
+    }
+
     fn private(&mut self, start: u64, end: u64, f: &mut dyn FnMut(u64, u64)) {
         let wanted = if self.may_be_shared(start, end) { Wanted::Shared } else { Wanted::Own };
         let mut walk = Walk::new(self.pagemap, start, end, wanted, scratch::own_runs());
