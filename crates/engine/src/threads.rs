@@ -15,7 +15,8 @@ use outlast_image::mutant::Mutant;
 pub fn save(e: &mut Engine, own: &mut Thread) {
     let (taken, before) = (world::taken(), e.threads);
     let Some(store) = &mut e.store else { return };
-    if taken != before {
+    // Words, not bytes one by one, as arrays are compared in here.
+    if taken.iter().zip(&before).fold(0, |differs, (now, then)| differs | (now ^ then)) != 0 {
         store.put(object::THREADS, 0, bytemuck::cast_slice(&taken));
         for place in (0..THREADS as u32).filter(|&place| is_in(&before, place) && !is_in(&taken, place)) {
             let page = CONTEXT_PAGE + place as u64 * PAGE;

@@ -13,7 +13,7 @@ use crate::mutant::without;
 use crate::signals::SIGENGINE;
 use crate::sys::{err, nr, syscall, tsc};
 use crate::thread::{self, standing, Thread};
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 use outlast_image::layout::{THREADS, THREADS_BASE, THREAD_LEN};
 use outlast_image::mutant::Mutant;
 
@@ -28,6 +28,8 @@ static STOPPED: AtomicU32 = AtomicU32::new(0);
 static PASSED: AtomicU32 = AtomicU32::new(0);
 /// Places that are taken.
 static TAKEN: [AtomicU64; WORDS] = [const { AtomicU64::new(0) }; WORDS];
+/// How many of its words have ever had a bit set.
+static WORDS_USED: AtomicUsize = AtomicUsize::new(0);
 
 /// How often a thread is looked at before the committing one sleeps.
 const LOOKS: u32 = 400;
@@ -232,7 +234,7 @@ pub fn resume() {
 
 /// Calls `f` with the place of every thread.
 pub fn each(mut f: impl FnMut(u32)) {
-    for (n, word) in TAKEN.iter().enumerate() {
+    for (n, word) in TAKEN.iter().take(WORDS_USED.load(Relaxed)).enumerate() {
         let mut bits = word.load(Relaxed);
         while bits != 0 {
             f(n as u32 * 64 + bits.trailing_zeros());
@@ -268,6 +270,7 @@ pub fn taken() -> [u64; WORDS] {
 
 /// A thread has this place from now on.
 pub fn settle(place: u32) {
+    WORDS_USED.fetch_max(place as usize / 64 + 1, Relaxed);
     TAKEN[place as usize / 64].fetch_or(1 << (place % 64), Relaxed);
 }
 
@@ -283,6 +286,7 @@ pub fn reset() {
         word.store(0, Relaxed);
     }
     TAKEN.iter().for_each(|word| word.store(0, Relaxed));
+    WORDS_USED.store(0, Relaxed);
 }
 
 /// Maps room for threads. In a restore a predecessor's is in the way; else what somebody has there is left alone.
