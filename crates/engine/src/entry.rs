@@ -1,7 +1,7 @@
 //! The engine's first instruction in a fresh process image, and commit 0 before the program's.
 
 use crate::call_filters;
-use crate::control::{control, degrade};
+use crate::control::control;
 use crate::dispatch;
 use crate::frame;
 use crate::in_hand;

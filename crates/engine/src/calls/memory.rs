@@ -208,10 +208,9 @@ fn mprotect(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     e.cool(addr, end);
     // What was written there since the last commit could not be read any more. A child that shares this memory has no state to
     // commit.
-    if prot & PROT_READ == 0 && t.native == 0 && e.tracker.may_be_written(addr, end) {
-        if commit_before_call(e) != 0 {
-            e.arm_hot(addr, end);
-        }
+    let unsaved = prot & PROT_READ == 0 && t.native == 0 && e.tracker.may_be_written(addr, end);
+    if unsaved && commit_before_call(e) != 0 {
+        e.arm_hot(addr, end);
     }
     if !rewrite::protecting(addr, end, prot & PROT_WRITE != 0) {
         return err::ENOMEM;
