@@ -3,7 +3,7 @@
 //! `NAME.c` becomes `NAME` and, statically linked, `NAME-static`; `NAME.cc` only `NAME`; scripts are copied. Go and Java are
 //! compiled where their compilers are: cases that need them are skipped elsewhere.
 
-use outlast_filter::needs::{wish, Need, NEEDS};
+use outlast_filter::needs::{wish, Need, CONNECTION, ENTRY, NEEDS};
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -47,10 +47,14 @@ fn write_needs(to: &Path) {
         let list: Vec<String> = values.iter().map(|value| format!("{value:#x}u")).collect();
         format!("    {{{}, {arg}, {}, {{{}}}}},\n", need.nr, values.len(), list.join(", "))
     };
-    let needs: String = NEEDS.iter().map(row).collect();
+    let rows = |needs: &[Need]| needs.iter().map(row).collect::<String>();
+    let (needs, entry, connection) = (rows(NEEDS), rows(ENTRY), rows(CONNECTION));
     let wishes: Vec<String> = wish::ALL.iter().map(u32::to_string).collect();
     let text = format!(
-        "static const struct {{ int nr, arg, count; unsigned values[16]; }} NEEDS[] = {{\n{needs}}};\n\
+        "struct need {{ int nr, arg, count; unsigned values[16]; }};\n\
+         static const struct need NEEDS[] = {{\n{needs}}};\n\
+         static const struct need ENTRY[] = {{\n{entry}}};\n\
+         static const struct need CONNECTION[] = {{\n{connection}}};\n\
          static const int WISHES[] = {{{}}};\n",
         wishes.join(", ")
     );

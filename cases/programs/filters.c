@@ -7,77 +7,15 @@
  * killed: the program makes a call that ends it. */
 #define _GNU_SOURCE
 #include "tell.h"
-#include "needs.h"
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
+#include "filter.h"
 #include <pthread.h>
 #include <signal.h>
-#include <stddef.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <sys/time.h>
-#include <ucontext.h>
 
-enum { MOST = 1024, THREADS = 3 };
+enum { THREADS = 3 };
 
-static struct sock_filter rules[MOST];
-static int length;
 static volatile int caught;
 static volatile long answer;
-
-static void rule(struct sock_filter one)
-{
-    must(length < MOST, "room for the filter");
-    rules[length++] = one;
-}
-
-static void load(size_t offset)
-{
-    rule((struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offset));
-}
-
-static void answer_with(unsigned value)
-{
-    rule((struct sock_filter)BPF_STMT(BPF_RET | BPF_K, value));
-}
-
-/* What follows, up to a length that `end` sets, is for this call alone. */
-static int begin(int number)
-{
-    load(offsetof(struct seccomp_data, nr));
-    rule((struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 0));
-    return length;
-}
-
-static void end(int begun)
-{
-    rules[begun - 1].jf = length - begun;
-}
-
-static void about(int number, unsigned value)
-{
-    int begun = begin(number);
-    answer_with(value);
-    end(begun);
-}
-
-static void about_argument(int number, int argument, unsigned wanted, unsigned value)
-{
-    int begun = begin(number);
-    load(offsetof(struct seccomp_data, args) + 8 * argument);
-    rule((struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, wanted, 0, 1));
-    answer_with(value);
-    end(begun);
-}
-
-static void install(unsigned flags, unsigned otherwise)
-{
-    answer_with(otherwise);
-    struct sock_fprog filter = {length, rules};
-    must(!syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &filter), "install the filter");
-    length = 0;
-}
 
 static void on_sigsys(int sig, siginfo_t *info, void *context)
 {
@@ -145,20 +83,10 @@ static void deny(int rounds, int with_threads)
     }
 }
 
-static void allow_needs(void)
-{
-    for (size_t i = 0; i < sizeof NEEDS / sizeof *NEEDS; i++) {
-        if (NEEDS[i].count == 0)
-            about(NEEDS[i].nr, SECCOMP_RET_ALLOW);
-        for (int n = 0; n < NEEDS[i].count; n++)
-            about_argument(NEEDS[i].nr, NEEDS[i].arg, NEEDS[i].values[n], SECCOMP_RET_ALLOW);
-    }
-}
-
 static void narrow(int rounds, int with_wishes)
 {
     char *memory = calloc(64, 4096);
-    allow_needs();
+    ALLOW(NEEDS);
     for (size_t i = 0; with_wishes && i < sizeof WISHES / sizeof *WISHES; i++)
         about(WISHES[i], SECCOMP_RET_ALLOW);
     about(SYS_getpriority, SECCOMP_RET_ALLOW);

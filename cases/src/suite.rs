@@ -41,6 +41,8 @@ const RENUMBERED: &[&str] = &[
     "filters",
     "filters_narrow",
     "filters_bare",
+    "filters_exec",
+    "filters_exec_narrow",
     "landlock",
     "pidfds",
     "async_input",
@@ -63,6 +65,7 @@ const SELF_HARMING: &[&str] = &[
     "filters_closed",
     "filters_closed_threads",
     "filters_strict",
+    "filters_exec_closed",
     "filters_killed",
 ];
 

@@ -71,6 +71,7 @@ const HUNTERS: &[(&str, &[&str])] = &[
     ("barriers", &["kill::barriers"]),
     ("call-filters", &["kill::filters"]),
     ("filter-needs", &["calm::filters_closed"]),
+    ("handed-filters", &["kill::filters_exec"]),
     ("joined-lookup", &["aimed::printers", "kill::printers"]),
 ];
 

@@ -11,6 +11,10 @@ fn filters(mode: &str, rounds: &str) -> Outcome<Program> {
     Ok(Program::new(&[&program("filters"), mode, rounds]))
 }
 
+fn filters_exec(name: &str, mode: &str, rounds: &str, images: &str) -> Outcome<Program> {
+    Ok(Program::new(&[&program(name), mode, rounds, images]))
+}
+
 pub const CASES: &[Case] = &[
     Case::new("privileges", |_| Ok(Program::new(&[&program("privileges"), "300"])), |_| Drive::Pipes(Input::none()))
         .root_only()
@@ -30,6 +34,20 @@ pub const CASES: &[Case] = &[
         .with_threads(),
     Case::new("filters_strict", |_| filters("strict", "300"), |_| Drive::Pipes(Input::none()))
         .may_report(&[Degradation::CallFilter]),
+    // They stay when the program becomes another one.
+    Case::new("filters_exec", |_| filters_exec("filters_exec", "deny", "20", "8"), |_| Drive::Pipes(Input::none())),
+    Case::new(
+        "filters_exec_narrow",
+        |_| filters_exec("filters_exec-static", "narrow", "20", "8"),
+        |_| Drive::Pipes(Input::none()),
+    )
+    .may_report(&[Degradation::NoRing, Degradation::PidChanged]),
+    Case::new(
+        "filters_exec_closed",
+        |_| filters_exec("filters_exec", "no-pair", "50", "3"),
+        |_| Drive::Pipes(Input::none()),
+    )
+    .may_report(&[Degradation::CallFilter]),
     Case::new("filters_killed", |_| filters("killed", "50"), |_| Drive::Pipes(Input::none())).is_given_up(),
     Case::new("landlock", |_| Ok(Program::new(&[&program("landlock"), "150"])), |_| Drive::Pipes(Input::none())),
     Case::new("sandbox", |_| Ok(Program::new(&[&program("sandbox"), "3000"])), |_| Drive::Pipes(Input::none())),

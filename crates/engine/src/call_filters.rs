@@ -6,16 +6,20 @@
 //!   by the engine alone;
 //! - whether it may try what it could do without.
 //!
-//! Like the filters themselves the copies never come from the store.
+//! Like the filters themselves the copies never come from the store. By an execve they go through the session to the engine in the
+//! new image, as the filters stay.
 
 use crate::dispatch::Call;
+use crate::mutant::without;
+use crate::state::{engine, OwnFd};
+use crate::sys::{err, nr, syscall};
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use outlast_filter::needs::NEEDS;
-use outlast_filter::{reads_address, strictest, verdict, verdicts, Instruction, Question, Verdict};
+use outlast_filter::needs::{Need, CONNECTION, ENTRY, NEEDS};
+use outlast_filter::{reads_address, strictest, verdict, verdicts, Instruction, Question, Verdict, LONGEST};
+use outlast_image::filters::{HandedOver, HEAD_LEN, MOST, ROOM};
+use outlast_image::layout::{session, SESSION_BASE};
+use outlast_image::mutant::Mutant;
 
-/// Instructions of all filters together, and how many filters, that are kept. The kernel allows 32,768.
-const ROOM: usize = 8192;
-const MOST: usize = 64;
 /// Calls that a bitmap knows; of those with higher numbers each is asked about.
 const KNOWN: usize = 512;
 
@@ -116,4 +120,76 @@ pub fn installed(len: usize) {
         word.fetch_or(asked, Relaxed);
     }
     COUNT.store(count + 1, Relaxed);
+}
+
+/// Do all filters allow these calls?
+fn allow(needs: &[Need]) -> bool {
+    let mut allowed = true;
+    each(&mut |filter| {
+        let allows = |question| verdicts(filter, &question).is_allowed();
+        allowed = allowed && needs.iter().all(|need| need.questions().all(allows));
+    });
+    allowed
+}
+
+/// What the next image of the program is told.
+fn handed_over() -> *mut HandedOver {
+    (SESSION_BASE + session::FILTERS) as *mut HandedOver
+}
+
+/// Leaves the copies to the engine in the image that the program is about to become; false if that one could not be protected.
+pub fn hand_over() -> bool {
+    let (count, to) = (COUNT.load(Relaxed), handed_over());
+    if count == 0 {
+        // There were none before either: filters stay, and so does what they were told by.
+        return true;
+    }
+    // SAFETY: the caller has the engine's lock. A part of the session that nobody else uses, and that has room from here on.
+    unsafe {
+        let filters = filters();
+        let len = used(filters);
+        let room = (HEAD_LEN + len * size_of::<Instruction>()) as u64;
+        let r = syscall!(nr::FALLOCATE, engine().own_fd(OwnFd::Session), 0, session::FILTERS, room);
+        if err::is(r) || !allow(ENTRY) {
+            return false;
+        }
+        (*to).may_connect = allow(CONNECTION) as u64;
+        for (end, known) in (*to).ends.iter_mut().zip(&filters.ends[..count]) {
+            *end = *known as u64;
+        }
+        (&raw mut (*to).code).cast::<Instruction>().copy_from_nonoverlapping(filters.code.as_ptr(), len);
+        (*to).count = count as u64;
+    }
+    true
+}
+
+/// Takes what the image before left; false if that cannot be. In a fresh image.
+pub fn take_over() -> bool {
+    if without(Mutant::HandedFilters) {
+        return true;
+    }
+    let mut count = 0usize;
+    // A look at the mapping would give it room, which there may not be.
+    // SAFETY: the kernel writes 8 bytes.
+    let r = unsafe { syscall!(nr::PREAD64, engine().own_fd(OwnFd::Session), &raw mut count, 8, session::FILTERS) };
+    if r != 8 || count > MOST {
+        return false;
+    }
+    if count == 0 {
+        return true;
+    }
+    // SAFETY: nobody writes there now, and every bit pattern is valid.
+    let from = unsafe { &*handed_over() };
+    let mut start = 0;
+    for &end in &from.ends[..count] {
+        let end = end as usize;
+        if !(start + 1..=(start + LONGEST).min(ROOM)).contains(&end) {
+            return false;
+        }
+        let Some(copy) = room(end - start) else { return false };
+        copy.copy_from_slice(bytemuck::cast_slice(&from.code[start..end]));
+        installed(end - start);
+        start = end;
+    }
+    true
 }

@@ -112,7 +112,8 @@ unsafe extern "C" fn start() -> ! {
     t.read_comm();
     crate::calls::gs::hide_instructions(t.regs.rsp);
     read_kernel_state(e);
-    match protect(e) {
+    let protected = if call_filters::take_over() { protect(e) } else { Err(Degradation::CallFilter) };
+    match protected {
         Ok(()) => control().state.store(state::PROTECTED, Release),
         Err(why) => native::suspend(why),
     }

@@ -159,6 +159,13 @@ pub const NEEDS: &[Need] = &[
     any(436), // close_range
 ];
 
+/// What else it takes to get into another image of a program by execve, under the filters of the one before: getsid, and a pair of
+/// sockets (AF_UNIX) over which descriptors come.
+pub const ENTRY: &[Need] = &[only(53, 0, &[1]), any(124)];
+
+/// Where the supervisor may not take one end of that pair: socket (AF_UNIX) and connect.
+pub const CONNECTION: &[Need] = &[only(41, 0, &[1]), any(42)];
+
 /// What the engine does better with, and can do without where it is refused.
 pub mod wish {
     pub const IO_URING_SETUP: u32 = 425;

@@ -74,6 +74,10 @@ pub mod session {
     pub const EVENTS: u64 = 8 * PAGE;
     /// Length of the ring of events in bytes.
     pub const EVENTS_LEN: u64 = 8 * PAGE;
+    /// [`crate::filters::HandedOver`]; has room only once it is used.
+    pub const FILTERS: u64 = EVENTS + EVENTS_LEN;
+    /// Length of that in bytes.
+    pub const FILTERS_LEN: u64 = 17 * PAGE;
     /// Copies of arguments that the kernel reads or writes for a ring operation.
     pub const BOUNCE: u64 = 256 << 10;
     /// Length of the bounce buffer in bytes.

@@ -10,6 +10,7 @@ pub mod degradation;
 pub mod descriptor;
 pub mod event;
 pub mod fault_list;
+pub mod filters;
 pub mod inject;
 pub mod journal;
 pub mod kernel;

@@ -100,6 +100,8 @@ pub enum Mutant {
     CallFilters,
     /// And about the engine's, before they are installed.
     FilterNeeds,
+    /// They are handed over by an execve.
+    HandedFilters,
 }
 
 impl Mutant {
@@ -152,6 +154,7 @@ impl Mutant {
         (Mutant::Barriers, "barriers"),
         (Mutant::CallFilters, "call-filters"),
         (Mutant::FilterNeeds, "filter-needs"),
+        (Mutant::HandedFilters, "handed-filters"),
     ];
 
     pub const fn bit(self) -> u64 {

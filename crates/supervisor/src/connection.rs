@@ -17,8 +17,8 @@ pub fn refused(e: Errno) -> Failure {
 }
 
 /// Makes a connection between the process and us; returns our end, and the numbers that the process has to close, the
-/// first of which is its end.
-pub fn make(remote: &mut Remote, pid: pid_t) -> Result<(OwnedFd, Vec<i32>), Failure> {
+/// first of which is its end. `may_connect`: nothing forbids the process to connect to us.
+pub fn make(remote: &mut Remote, pid: pid_t, may_connect: bool) -> Result<(OwnedFd, Vec<i32>), Failure> {
     let mut batch = remote.batch();
     let pair = batch.data(&[0; 8]);
     batch.call(libc::SYS_socketpair, &[libc::AF_UNIX as u64, SOCKET_KIND, 0, pair]);
@@ -28,8 +28,11 @@ pub fn make(remote: &mut Remote, pid: pid_t) -> Result<(OwnedFd, Vec<i32>), Fail
     let numbers = vec![batch.word(pair), batch.word(pair + 4)];
     match descriptor_of(pid, numbers[1]) {
         Ok(ours) => Ok((ours, numbers)),
-        Err(_) => {
+        Err(e) => {
             remote.run_each(numbers.iter().map(|fd| (libc::SYS_close, vec![*fd as u64])).collect())?;
+            if !may_connect {
+                return Err(refused(e));
+            }
             connect(remote, pid)
         }
     }

@@ -152,15 +152,14 @@ impl Supervisor {
             Ok(new) => {
                 // Whoever takes over from us must find it, from the moment on that it runs.
                 new.note_birth(self.pid);
+                if let Err(e) = new.session.take_filters_of(&self.generation.session) {
+                    return self.leave_alone(number, Degradation::CallFilter, &e.to_string());
+                }
                 let faults = self.faults.as_ref();
                 let injection = new.injection(&self.engine, &self.meta.options, faults, mode::START, self.meta.pid);
                 inject(self.pid, None, &injection).map(|()| new)
             }
-            Err(e) => {
-                self.go_unprotected(Degradation::StoreFull, &e.to_string());
-                let _ = trace::detach(self.pid, 0);
-                return None;
-            }
+            Err(e) => return self.leave_alone(number, Degradation::StoreFull, &e.to_string()),
         };
         self.handover = Handover::None;
         match born {
@@ -191,6 +190,14 @@ impl Supervisor {
                 }
             }
         }
+    }
+
+    /// The new image, in which there is no engine yet, runs without.
+    fn leave_alone(&mut self, number: u32, why: Degradation, what: &str) -> Option<End> {
+        self.forget_generation(number);
+        self.go_unprotected(why, what);
+        let _ = trace::detach(self.pid, 0);
+        None
     }
 
     /// The new image runs without protection: the old one must not be recovered any more.

@@ -99,7 +99,9 @@ fn enter_and_place(pid: pid_t, inherited: Option<i32>, what: &Injection<'_>) -> 
 fn place(remote: &mut Remote, pid: pid_t, inherited: Option<i32>, what: &Injection<'_>) -> Result<i32, Failure> {
     let (ours, sockets) = match inherited {
         Some(fd) => (None, vec![fd]),
-        None => connection::make(remote, pid).map(|(ours, sockets)| (Some(ours), sockets))?,
+        None => {
+            connection::make(remote, pid, what.session.may_connect()).map(|(ours, sockets)| (Some(ours), sockets))?
+        }
     };
     let sent =
         ours.map_or(Ok(()), |ours| channel::send(ours.as_fd(), &what.descriptors()).map_err(connection::refused));

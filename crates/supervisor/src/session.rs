@@ -8,7 +8,7 @@ use outlast_image::inject::InjectArgs;
 use outlast_image::layout::{session, THREADS};
 use outlast_image::successor::Successor;
 use rustix::fs::{fallocate, FallocateFlags};
-use rustix::io::Errno;
+use rustix::io::{pread, pwrite, Errno};
 use rustix::mm::{mmap, munmap, MapFlags, ProtFlags};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
@@ -81,6 +81,26 @@ impl Session {
         // SAFETY: inside the mapping and aligned; who reads it meanwhile executes nothing, or something torn that the
         // kernel refuses.
         unsafe { self.base.add(session::SUCCESSOR as usize).cast::<Successor>().as_ptr().write_volatile(*successor) }
+    }
+
+    /// What an image of the program knows of its filters of system calls goes to the one that it has become.
+    pub fn take_filters_of(&self, previous: &Session) -> Result<(), Errno> {
+        let mut bytes = vec![0; session::FILTERS_LEN as usize];
+        let len = pread(&previous.file, &mut bytes[..], session::FILTERS)?;
+        // Most programs have none, and a file that holds nothing there takes no room.
+        if bytes[..len].iter().any(|byte| *byte != 0) {
+            pwrite(&self.file, &bytes[..len], session::FILTERS)?;
+        }
+        Ok(())
+    }
+
+    /// Do the filters of the program's, if it has any, let it connect to us?
+    pub fn may_connect(&self) -> bool {
+        // Not by the mapping: a look there would give it room.
+        let mut head = [0u64; 2];
+        let read = pread(&self.file, bytemuck::bytes_of_mut(&mut head), session::FILTERS);
+        let [count, may_connect] = head;
+        read.is_ok() && (count == 0 || may_connect != 0)
     }
 
     /// Events written since `*seen` of them had been; those overwritten meanwhile are left out.

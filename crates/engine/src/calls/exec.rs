@@ -21,8 +21,7 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     if let Some(r) = cannot_run(call) {
         return r;
     }
-    if call_filters::exist() {
-        // The program's successor has its filters, of which a fresh engine would know nothing.
+    if !call_filters::hand_over() {
         return filters::leave(t, call);
     }
     inputs::leave(e);
@@ -32,7 +31,7 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
 
 /// A quick answer for a search along PATH: is there such a program at all?
 fn cannot_run(call: &Call) -> Option<i64> {
-    if call.nr != nr::EXECVE {
+    if call.nr != nr::EXECVE || !call_filters::permit(nr::ACCESS as u32) {
         return None;
     }
     // SAFETY: access has no effect.
