@@ -47,6 +47,9 @@ const RENUMBERED: &[&str] = &[
     "pidfds",
     "async_input",
     "async_input_realtime",
+    "notify",
+    "notify_apart",
+    "notify_realtime_apart",
     "cpu_clocks",
     "pidfds_threads",
 ];

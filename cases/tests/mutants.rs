@@ -72,6 +72,7 @@ const HUNTERS: &[(&str, &[&str])] = &[
     ("call-filters", &["kill::filters"]),
     ("filter-needs", &["calm::filters_closed"]),
     ("handed-filters", &["kill::filters_exec"]),
+    ("notifications", &["kill::notify_apart", "kill::notify"]),
     ("joined-lookup", &["aimed::printers", "kill::printers"]),
 ];
 

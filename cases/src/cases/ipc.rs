@@ -2,7 +2,15 @@
 
 use crate::case::{Case, Program};
 use crate::drive::{Drive, Input};
+use crate::failure::Outcome;
 use crate::launch::program;
+use outlast_image::degradation::Degradation;
+
+fn notify(kind: &str, more: &[&str]) -> Outcome<Program> {
+    let program = program("notify");
+    let argv = [&[program.as_str(), kind, "100"], more].concat();
+    Ok(Program::new(&argv))
+}
 
 pub const CASES: &[Case] = &[
     Case::new("segments", |_| Ok(Program::new(&[&program("segments"), "400"])), |_| Drive::Pipes(Input::none())),
@@ -13,4 +21,17 @@ pub const CASES: &[Case] = &[
         |_| Drive::Pipes(Input::none()),
     )
     .with_threads(),
+    Case::new("notify", |_| notify("signal", &[]), |_| Drive::Pipes(Input::none())),
+    Case::new("notify_realtime", |_| notify("realtime", &[]), |_| Drive::Pipes(Input::none())),
+    Case::new("notify_wait", |_| notify("wait", &[]), |_| Drive::Pipes(Input::none())),
+    Case::new("notify_file", |_| notify("file", &[]), |_| Drive::Pipes(Input::none())),
+    Case::new("notify_thread", |_| notify("thread", &[]), |_| Drive::Pipes(Input::none())).with_threads(),
+    // By another process, which is not protected and goes on while the program is dead.
+    Case::new("notify_apart", |_| notify("signal", &["apart"]), |_| Drive::Pipes(Input::none()))
+        .may_report(&[Degradation::Children]),
+    Case::new("notify_realtime_apart", |_| notify("realtime", &["apart"]), |_| Drive::Pipes(Input::none()))
+        .may_report(&[Degradation::Children]),
+    Case::new("notify_thread_apart", |_| notify("thread", &["apart"]), |_| Drive::Pipes(Input::none()))
+        .may_report(&[Degradation::Children])
+        .with_threads(),
 ];

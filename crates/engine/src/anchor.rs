@@ -153,17 +153,7 @@ fn serve() -> ! {
     let c = control();
     // SAFETY: plain calls of a process of its own.
     unsafe {
-        let all = !0u64;
-        syscall!(nr::RT_SIGPROCMASK, 2, &raw const all, 0, 8);
-        let t = crate::thread::current();
-        if t.rseq[0] != 0 {
-            // Inherited from the thread that made the anchor. It must not be in the way of the program's threads.
-            syscall!(nr::RSEQ, t.rseq[0], t.rseq[1], 1, t.rseq[2]);
-        }
-        segments::let_go();
-        let_go_of_memory();
-        syscall!(nr::SETPGID, 0, 0);
-        syscall!(nr::PRCTL, PR_SET_NAME, c"outlast-anchor".as_ptr());
+        stand_apart(c"outlast-anchor");
         let (me, born) = (syscall!(nr::GETPID) as i32, now_ns());
         let (mut watch, mut keeper) = (Watch::new(), Keeper::new());
         loop {
@@ -191,6 +181,24 @@ fn serve() -> ! {
             }
         }
     }
+}
+
+/// A process that was cloned from the program becomes one of the engine's: no signal, no group and no memory of the program's.
+///
+/// # Safety
+/// The process never runs the program's code.
+pub unsafe fn stand_apart(name: &core::ffi::CStr) {
+    let all = !0u64;
+    syscall!(nr::RT_SIGPROCMASK, 2, &raw const all, 0, 8);
+    let t = crate::thread::current();
+    if t.rseq[0] != 0 {
+        // Inherited from the thread that made it. It must not be in the way of the program's threads.
+        syscall!(nr::RSEQ, t.rseq[0], t.rseq[1], 1, t.rseq[2]);
+    }
+    segments::let_go();
+    let_go_of_memory();
+    syscall!(nr::SETPGID, 0, 0);
+    syscall!(nr::PRCTL, PR_SET_NAME, name.as_ptr());
 }
 
 /// An anchor that was made late is a copy of all of the program's memory, which would stay in use however often the program

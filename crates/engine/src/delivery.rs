@@ -1,6 +1,6 @@
 //! Signals reach the program: noted as taken, and delivered on the way out of the gate if they met the engine.
 
-use crate::calls::{posix_timers, timers};
+use crate::calls::{notifications, posix_timers, timers};
 use crate::control::{control, phase};
 use crate::dispatch::{wait_for, Call};
 use crate::frame::{self, Signal, Vector, SA_NODEFER, SA_RESETHAND};
@@ -27,6 +27,7 @@ pub fn is_own(e: &Engine, info: &[u64; 16]) -> bool {
     // SAFETY: getpid has no effect.
     signal_code(info) <= 0
         && !posix_timers::makes(info)
+        && !notifications::makes(info)
         && (sender == e.kernel.pid || sender == unsafe { syscall!(nr::GETPID) } as u32)
 }
 
@@ -54,7 +55,7 @@ pub fn is_failure(info: &[u64; 16]) -> bool {
 
 /// Does it come again by itself, or for the program's doing it again?
 pub fn repeats_itself(e: &Engine, info: &[u64; 16]) -> bool {
-    is_own(e, info) || is_timer(info)
+    is_own(e, info) || is_timer(info) || notifications::makes(info)
 }
 
 /// A delivered signal is an input: it comes again if the program is rolled back past its delivery.
@@ -66,6 +67,8 @@ pub fn note_taken(t: &Thread, info: &[u64; 16]) {
         posix_timers::delivered(e, info);
     } else if is_timer(info) {
         timers::delivered(e);
+    } else if notifications::makes(info) {
+        notifications::delivered(e, info);
     }
     if is_own(e, info) {
         e.queue.take(info, t.place);

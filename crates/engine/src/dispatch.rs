@@ -308,6 +308,7 @@ fn serve(e: &mut Engine, t: &mut Thread, call: Call) -> Outcome {
         _ if matches!(call.nr, nr::SETITIMER | nr::ALARM) => Return(calls::timers::set(e, &call)),
         Class::Object if call.nr == calls::epoll::EPOLL_CTL => Return(calls::epoll::control(e, t, &call)),
         Class::Object if calls::contexts::is_one(call.nr) => Return(calls::contexts::serve(e, t, &call)),
+        Class::Object if call.nr == calls::notifications::MQ_NOTIFY => Return(calls::notifications::serve(e, t, &call)),
         Class::Object if calls::queues::is_one(call.nr) => Return(calls::queues::serve(e, t, &call)),
         Class::Object if calls::segments::is_one(call.nr) => Return(calls::segments::serve(e, t, &call)),
         // Watches and rules are the descriptor's, which the anchor keeps.

@@ -41,6 +41,7 @@ mod memory_functions;
 mod mutant;
 mod native;
 mod noted;
+mod notifier;
 mod numbers;
 mod one_shot;
 mod operation;

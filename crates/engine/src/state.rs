@@ -11,7 +11,7 @@ use crate::taking_part::TakingPart;
 use crate::tracker::{Track, Tracker};
 use outlast_image::inject::InjectArgs;
 pub use outlast_image::journal;
-use outlast_image::kernel::{KernelState, PosixTimer, SignalAction, SIGNALS, TIMERS};
+use outlast_image::kernel::{KernelState, Notification, PosixTimer, SignalAction, NOTIFICATIONS, SIGNALS, TIMERS};
 use outlast_image::layout::{own_fd, session, SESSION_BASE};
 use outlast_image::mutant::Mutant;
 use outlast_store::{MappedRegion, Store};
@@ -163,6 +163,7 @@ pub static mut ENGINE: Engine = Engine {
         mm: [0; 10],
         itimer: [0; 2],
         timers: [PosixTimer::NONE; TIMERS],
+        notifications: [Notification::NONE; NOTIFICATIONS],
         one_shot: 0,
         locks: 0,
         death_signal: 0,

@@ -178,8 +178,21 @@ pub mod wish {
     pub const CLONE3: u32 = 435;
     pub const FUTEX_WAITV: u32 = 449;
     pub const EXECVE: u32 = 59;
-    pub const ALL: &[u32] =
-        &[IO_URING_SETUP, IO_URING_ENTER, IO_URING_REGISTER, USERFAULTFD, PERF_EVENT_OPEN, CLONE3, FUTEX_WAITV, EXECVE];
+    /// To wait for messages in the place of a dead process.
+    pub const EPOLL_WAIT: u32 = 232;
+    pub const EPOLL_CREATE1: u32 = 291;
+    pub const ALL: &[u32] = &[
+        IO_URING_SETUP,
+        IO_URING_ENTER,
+        IO_URING_REGISTER,
+        USERFAULTFD,
+        PERF_EVENT_OPEN,
+        CLONE3,
+        FUTEX_WAITV,
+        EXECVE,
+        EPOLL_WAIT,
+        EPOLL_CREATE1,
+    ];
 }
 
 #[cfg(test)]

@@ -65,6 +65,7 @@ pub struct KernelState {
     pub barriers: u32,
     /// By the numbers that the program knows.
     pub timers: [PosixTimer; TIMERS],
+    pub notifications: [Notification; NOTIFICATIONS],
 }
 
 /// How the program locks memory.
@@ -111,4 +112,33 @@ pub struct PosixTimer {
 impl PosixTimer {
     pub const NONE: PosixTimer =
         PosixTimer { used: 0, clock: 0, signal: 0, notify: 0, tid: 0, unused: 0, value: 0, interval: 0, deadline: 0 };
+}
+
+/// Message queues where a program may be registered (mq_notify).
+pub const NOTIFICATIONS: usize = 8;
+
+/// A registration. Zeroes: none.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+pub struct Notification {
+    /// 0: it is over, for the program; the kernel may have it still, as another process's.
+    pub used: u32,
+    /// `sigev_notify` and `sigev_signo`.
+    pub kind: u32,
+    pub signal: i32,
+    /// By which the program has registered.
+    pub fd: i32,
+    /// The queue's inode.
+    pub inode: u64,
+    /// `sigev_value`.
+    pub value: u64,
+    /// The process that is registered, as the kernel says.
+    pub owner: u32,
+    /// 1: that process is dead.
+    pub by_dead: u32,
+}
+
+impl Notification {
+    pub const NONE: Notification =
+        Notification { used: 0, kind: 0, signal: 0, fd: 0, inode: 0, value: 0, owner: 0, by_dead: 0 };
 }

@@ -59,6 +59,8 @@ pub mod session {
     pub const NOTE: u64 = 3 * PAGE;
     /// [`crate::successor::Successor`].
     pub const SUCCESSOR: u64 = 4 * PAGE;
+    /// [`crate::notifiers::Notifiers`].
+    pub const NOTIFIERS: u64 = 5 * PAGE;
     /// Places for io_uring rings: each a page of rings, then a page of submission entries. A ring of a dead process
     /// may still be written to by the kernel, so every new ring takes the next place.
     pub const RINGS: u64 = 2 << 20;

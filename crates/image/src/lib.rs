@@ -16,6 +16,7 @@ pub mod journal;
 pub mod kernel;
 pub mod layout;
 pub mod mutant;
+pub mod notifiers;
 pub mod pending;
 pub mod region;
 pub mod successor;

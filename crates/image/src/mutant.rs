@@ -102,6 +102,8 @@ pub enum Mutant {
     FilterNeeds,
     /// They are handed over by an execve.
     HandedFilters,
+    /// A recovered process is told of messages as the dead one would have been.
+    Notifications,
 }
 
 impl Mutant {
@@ -155,6 +157,7 @@ impl Mutant {
         (Mutant::CallFilters, "call-filters"),
         (Mutant::FilterNeeds, "filter-needs"),
         (Mutant::HandedFilters, "handed-filters"),
+        (Mutant::Notifications, "notifications"),
     ];
 
     pub const fn bit(self) -> u64 {

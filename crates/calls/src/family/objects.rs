@@ -52,7 +52,7 @@ rows! {
     241 mq_unlink Object .note("a second one answers ENOENT; the name is not brought back");
     242 mq_timedsend Object .fd(0) .waits(Restart) .note(QUEUE);
     243 mq_timedreceive Object .fd(0) .waits(Restart) .out(1, Bytes(Whole(2))) .out(3, Fixed(4)) .note(QUEUE);
-    244 mq_notify Object .fd(0) .note("the registration belongs to the process and dies with it");
+    244 mq_notify Object .fd(0) .note("the registration belongs to the process, and stays as long as the anchor has the queue, which tells of it");
     245 mq_getsetattr Object .fd(0) .decided_by(1) .out(2, Fixed(64))
         .note("only O_NONBLOCK can change; reading is Pure");
     248 add_key Object .note(KEYS);

@@ -5,7 +5,7 @@
 //! that the program closes lives on under a hidden number until the next commit, if closing it is invisible to
 //! others; closing a pipe or socket is seen by its peer and is a visible event.
 
-use crate::calls::{names, offsets, own_folder, own_maps, own_pidfds, owners, unseen};
+use crate::calls::{names, notifications, offsets, own_folder, own_maps, own_pidfds, owners, unseen};
 use crate::commit::commit;
 use crate::control::phase;
 use crate::descriptors::HIGHEST;
@@ -115,7 +115,7 @@ fn drop_descriptor(e: &mut Engine, t: &mut Thread, fd: i32, instead: Option<&Cal
     if matches!(e.fds.kind(fd), kind::REGULAR | kind::DIRECTORY | kind::CHARACTER) && without(Mutant::DelayedClose) {
         return None;
     }
-    if hide(e, fd) {
+    if !notifications::closing(e, fd) && hide(e, fd) {
         return None;
     }
     let close = Call { nr: nr::CLOSE, args: [fd as u64, 0, 0, 0, 0, 0] };
@@ -197,7 +197,7 @@ fn close_range(e: &mut Engine, call: &Call) -> i64 {
         if !e.fds.is_open(fd) {
             continue;
         }
-        hidden = hidden && hide(e, fd);
+        hidden = !notifications::closing(e, fd) && hidden && hide(e, fd);
         if hidden {
             // SAFETY: the descriptor is the program's, which closes it.
             unsafe { syscall!(nr::CLOSE, fd) };

@@ -1,7 +1,7 @@
 //! execve: the program is replaced, and its successor is protected from its first instruction, too.
 
 use crate::call_filters;
-use crate::calls::{filters, limits};
+use crate::calls::{filters, limits, notifications};
 use crate::commit::commit;
 use crate::control::{control, degrade};
 use crate::dispatch::{native, Call};
@@ -40,7 +40,7 @@ fn cannot_run(call: &Call) -> Option<i64> {
 }
 
 /// Asks the supervisor to take hold of the successor, then execs. Returns only if that fails.
-pub fn replace(_e: &mut Engine, call: &Call) -> i64 {
+pub fn replace(e: &mut Engine, call: &Call) -> i64 {
     let c = control();
     c.exec_ready.store(0, Release);
     // SAFETY: gettid has no effect.
@@ -55,7 +55,9 @@ pub fn replace(_e: &mut Engine, call: &Call) -> i64 {
             break;
         }
     }
+    notifications::leave(e);
     let r = limits::without_share(|| native(call));
+    notifications::come_back(e);
     c.exec_request.store(2, Release);
     futex_wake(&c.exec_request);
     c.state.store(state::PROTECTED, Release);

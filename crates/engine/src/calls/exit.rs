@@ -1,6 +1,6 @@
 //! The program's end: noted first, so that a kill within it is not taken for a failure.
 
-use crate::calls::thread_end;
+use crate::calls::{notifications, thread_end};
 use crate::control::control;
 use crate::dispatch::{native, Call, Outcome};
 use crate::state::Engine;
@@ -14,6 +14,7 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> Outcome {
         thread_end::end(t, call.args[0]);
     }
     undo::settle(e);
+    notifications::end(e);
     let c = control();
     c.exit_code.store(call.args[0] as i32, Release);
     c.state.store(state::EXITING, Release);

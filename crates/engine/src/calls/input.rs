@@ -5,7 +5,7 @@
 //! stands before, and a restored process gives it to the program.
 
 use super::message::{self, Header, Vectors, CONTROL, CONTROL_LEN, DATA, DATA_LEN, HEAD, NAME, NAME_LEN};
-use super::{messages, offsets, unseen};
+use super::{messages, notifications, offsets, unseen};
 use crate::commit::{commit, commit_before_call};
 use crate::dispatch::{interruptible, visible, Call};
 use crate::inputs;
@@ -161,6 +161,9 @@ fn take(e: &mut Engine, t: &mut Thread, call: &Call, operation: &mut Operation) 
             let r = run_read(e, operation, fd, a[2].min(DATA_LEN));
             if r > 0 && !e.queue.is_empty() && records::gives_signals(fd) {
                 e.queue.take_records(bounced(r as u64), t.place);
+            }
+            if r > 0 && notifications::any(e) && records::gives_signals(fd) {
+                notifications::delivered_records(e, bounced(r as u64));
             }
             give(r, |n| user::write_bytes(a[1], bounced(n)))
         }

@@ -22,6 +22,7 @@ pub mod message;
 pub mod messages;
 pub mod move_between;
 pub mod names;
+pub mod notifications;
 pub mod offsets;
 pub mod output;
 pub mod own_folder;

@@ -2,6 +2,7 @@
 //! A call is made without waiting, behind a commit; the wait between two tries changes nothing.
 
 use super::message::DATA;
+use super::notifications;
 use crate::commit::commit;
 use crate::dispatch::{interruptible, native, visible, Call};
 use crate::noted::queue::{
@@ -58,7 +59,11 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         SEMCTL if !matches!(a[2] & !IPC_64, IPC_RMID | IPC_SET | SETVAL | SETALL) => native(call),
         MSGCTL if !matches!(a[1] & !IPC_64, IPC_RMID | IPC_SET) => native(call),
         MQ_GETSETATTR if a[1] == 0 => native(call),
-        nr if moves(nr) && fits(call) => once(e, t, call),
+        nr if moves(nr) && fits(call) => {
+            let r = once(e, t, call);
+            notifications::look(e);
+            r
+        }
         _ => visible(e, t, call),
     }
 }

@@ -17,7 +17,7 @@ use crate::advice;
 use crate::calls::contexts;
 use crate::calls::threads::restore_process_state;
 use crate::calls::timers::SIGALRM;
-use crate::calls::{directory, groups, window};
+use crate::calls::{directory, groups, notifications, window};
 use crate::calls::{own_pidfds, owners};
 use crate::control::{self, control, degrade, event, fail, phase};
 use crate::delivery;
@@ -29,6 +29,7 @@ use crate::inputs;
 use crate::lag;
 use crate::mutant::without;
 use crate::native;
+use crate::notifier;
 use crate::one_shot;
 use crate::operation::Operation;
 use crate::queued;
@@ -141,6 +142,7 @@ unsafe fn run(rung: Rung) -> ! {
     e.hot.clear();
     if rung != Rung::InPlace {
         e.timer = 0;
+        notifier::reset();
     }
     directory::apply_mask(e);
     e.directory_dirty = true;
@@ -179,6 +181,7 @@ unsafe fn run(rung: Rung) -> ! {
     if done_before {
         pending::finish(e, others.committer(t), &pending, &mut operation, is_foreign);
     }
+    notifications::restore(e, rung == Rung::InPlace);
     requeue_signals(e);
     close_extra(e, rewound);
     descriptors::rearm(e);

@@ -92,6 +92,9 @@ fn again(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     if calls::contexts::submits(call) {
         return calls::contexts::make(e, t, call);
     }
+    if call.nr == calls::notifications::MQ_NOTIFY {
+        return calls::notifications::make(e, call, true);
+    }
     if calls::groups::sets(call) {
         return calls::groups::make(e, call);
     }
