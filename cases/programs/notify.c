@@ -12,8 +12,8 @@
 
 enum { TEXT = 32, END = -1 };
 
-static mqd_t queue, orders;
-static int kind, signal_number, file;
+static mqd_t queue;
+static int kind, signal_number, file, orders[2];
 static sigset_t blocked, before;
 static volatile int told, value, code;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -78,23 +78,13 @@ static void send_apart(void)
 {
     char text[TEXT];
     uint64_t state = 7;
-    for (;;) {
-        must(mq_receive(orders, text, TEXT, NULL) >= 0, "receive an order");
-        if (atoi(text) == END)
-            _exit(0);
+    int number;
+    while (read(orders[0], &number, sizeof number) == sizeof number && number != END) {
+        snprintf(text, sizeof text, "%d", number);
         usleep(next(&state) % 4000);
         must(!mq_send(queue, text, strlen(text) + 1, 0), "send what was ordered");
     }
-}
-
-static mqd_t make(const char *what)
-{
-    char name[64];
-    struct mq_attr attributes = {.mq_maxmsg = 4, .mq_msgsize = TEXT};
-    snprintf(name, sizeof name, "/notify.%s.%d", what, getpid());
-    mqd_t made = mq_open(name, O_CREAT | O_EXCL | O_RDWR, 0600, &attributes);
-    must(made >= 0 && !mq_unlink(name), "mq_open");
-    return made;
+    _exit(0);
 }
 
 int main(int argc, char **argv)
@@ -108,8 +98,11 @@ int main(int argc, char **argv)
     sigaddset(&blocked, signal_number);
     must(!sigprocmask(SIG_BLOCK, &blocked, &before), "sigprocmask");
     must((file = signalfd(-1, &blocked, SFD_CLOEXEC)) >= 0, "signalfd");
-    queue = make("messages");
-    orders = make("orders");
+    char name[64];
+    struct mq_attr attributes = {.mq_maxmsg = 4, .mq_msgsize = TEXT};
+    snprintf(name, sizeof name, "/notify.%d", getpid());
+    must((queue = mq_open(name, O_CREAT | O_EXCL | O_RDWR, 0600, &attributes)) >= 0 && !mq_unlink(name), "mq_open");
+    must(!pipe(orders), "pipe");
     if (apart && fork() == 0)
         send_apart();
     for (int i = 0; i < rounds; i++) {
@@ -126,7 +119,10 @@ int main(int argc, char **argv)
             must(!ask(i), "mq_notify after it was taken back");
             tell("%d asked anew\n", i);
         }
-        must(!mq_send(apart ? orders : queue, text, strlen(text) + 1, 0), "mq_send");
+        if (apart)
+            must(write(orders[1], &i, sizeof i) == sizeof i, "order a message");
+        else
+            must(!mq_send(queue, text, strlen(text) + 1, 0), "mq_send");
         if (!apart && i % 2)
             tell("%d sent\n", i);
         await_told();
@@ -135,7 +131,8 @@ int main(int argc, char **argv)
         must(mq_receive(queue, answer, TEXT, NULL) > 0, "mq_receive");
         tell("%d told %d times of %d, code %d, message %s\n", i, times, number, how, answer);
     }
-    must(!mq_send(orders, "-1", 3, 0), "order the end");
+    int end = END;
+    must(write(orders[1], &end, sizeof end) == sizeof end, "order the end");
     tell("the end\n");
     return 0;
 }
