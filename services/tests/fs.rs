@@ -43,6 +43,17 @@ fn list(client: &Client, folder: u64) -> Said<Vec<Vec<u8>>> {
     }
 }
 
+/// The same bytes; where they are not, not all of them are shown.
+fn alike(here: &Said<Vec<u8>>, there: &Said<Vec<u8>>) {
+    if let (Ok(ours), Ok(theirs)) = (here, there) {
+        let first = ours.iter().zip(theirs).position(|(one, other)| one != other);
+        let lengths = (ours.len(), theirs.len());
+        assert!(first.is_none() && lengths.0 == lengths.1, "they differ at {first:?}; lengths {lengths:?}");
+    } else {
+        assert_eq!(here.as_ref().map(Vec::len), there.as_ref().map(Vec::len));
+    }
+}
+
 /// One client and what it has open, here and there.
 struct User {
     client: Client,
@@ -80,7 +91,7 @@ impl User {
             }
             5 | 6 => {
                 let most = chance.below(4097) as usize;
-                assert_eq!(said(client.fs_read(file, most as u32)).map(|(_, data, _)| data), twin.read(most));
+                alike(&said(client.fs_read(file, most as u32)).map(|(_, data, _)| data), &twin.read(most));
             }
             7 => {
                 let (whence, to) = (chance.below(3) as u32, chance.below(20_000) as i64 - 5_000);
@@ -146,8 +157,9 @@ fn same(client: &Client, folder: u64, twin: &Twin) -> usize {
                 let there = twin.open(&name, 0).expect("a file");
                 loop {
                     let (_, data, _) = client.fs_read(file, 4096).expect("data");
-                    assert_eq!(Ok(&data), there.read(4096).as_ref(), "{name:?}");
-                    if data.is_empty() {
+                    let over = data.is_empty();
+                    alike(&Ok(data), &there.read(4096));
+                    if over {
                         break;
                     }
                 }
@@ -158,7 +170,6 @@ fn same(client: &Client, folder: u64, twin: &Twin) -> usize {
 }
 
 #[test]
-#[ignore = "a gap: in about one run of twenty-five a file differs, or is there though it was removed"]
 fn nobody_can_tell_it_from_the_kernels_while_it_is_killed() {
     const CLIENTS: usize = 12;
     const STEPS: u32 = 500;

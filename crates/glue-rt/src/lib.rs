@@ -17,7 +17,8 @@
 //!   anyone knows of, died with the instance's memory, and is made again.
 //! - The monitor numbers calls in the order of their effects; descriptors are tracked by that order, not by that of arrival.
 //! - What outlives an instance (registry, storage) is changed so that a call without a published reply can be undone, and the
-//!   template undoes it before the next instance begins.
+//!   template undoes it before the next instance begins. It decides that once: a slot says whether its last call was published
+//!   only until the next one is made there.
 //! - Nothing that comes through a channel is believed: words are read once and checked, by either side.
 //! - Neither manager nor template ever waits for a component to do something.
 

@@ -73,16 +73,17 @@ impl Registry {
         true
     }
 
-    /// The last change, if any: the sequence of its call, and where that was made.
-    pub fn last(&self) -> Option<(u64, u64)> {
-        match self.sequence.load(SeqCst) {
-            0 => None,
-            sequence => Some((sequence, self.place.load(Relaxed))),
+    /// Whoever made the last change is dead: takes it back if its call, named by sequence and place, has not happened, and
+    /// forgets it.
+    pub fn decide(&self, unpublished: impl FnOnce(u64, u64) -> bool) {
+        let sequence = self.sequence.load(SeqCst);
+        if sequence != 0 && unpublished(sequence, self.place.load(Relaxed)) {
+            self.put_back();
         }
+        self.sequence.store(0, SeqCst);
     }
 
-    /// Takes the last change back.
-    pub fn undo(&self) {
+    fn put_back(&self) {
         if let Some(entry) = self.entries.get(self.index.load(Relaxed) as usize) {
             // A place that was free may be in the way of others meanwhile: it stays taken.
             let free = self.before.id.load(Relaxed) == 0;
@@ -91,7 +92,6 @@ impl Registry {
                 entry.id.store(GONE, SeqCst);
             }
         }
-        self.sequence.store(0, SeqCst);
     }
 
     fn probes(id: u64) -> impl Iterator<Item = usize> {
@@ -134,14 +134,14 @@ mod tests {
         let (one, two) = (Noted { client: 3, state: 1 }, Noted { client: 3, state: 2 });
         assert!(registry.note(7, Some(one), 10, 0));
         assert!(registry.note(7, Some(two), 11, 0));
-        registry.undo();
+        registry.decide(|_, _| true);
         assert_eq!(registry.find(7), Some(one));
         registry.note(7, None, 12, 0);
         assert_eq!(registry.find(7), None);
-        registry.undo();
+        registry.decide(|_, _| true);
         assert_eq!(registry.find(7), Some(one));
         registry.note(8, Some(two), 13, 0);
-        registry.undo();
+        registry.decide(|_, _| true);
         assert_eq!((registry.find(8), registry.find(7)), (None, Some(one)));
     }
 

@@ -9,15 +9,13 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::layout::{
-    ChannelMemory, Control, BLOCKED, CHANNELS, CLIENTS, DONE, EAGER, FAULT, IDLE, LENT, REQUEST, RUNNING, SLOTS, TORN,
-    UPCALL, WOKEN,
-};
+use crate::layout::{ChannelMemory, Control, BLOCKED, CHANNELS, REQUEST, RUNNING, SLOTS, WOKEN};
 use crate::memory::Shared;
 use crate::policy::{Death, Deaths, Verdict, HANG};
 use crate::registry::Registry;
-use crate::{clock, futex, storage, system};
+use crate::{clock, system};
 
+use super::epoch::begin_epoch;
 use super::instance::{serve, Memory};
 use super::Component;
 
@@ -133,55 +131,6 @@ fn hangs(memory: &Memory, since: &mut [Option<(u64, Instant)>]) -> bool {
         }
     }
     hung
-}
-
-/// The last instance is dead. What it left undone is undone, and threads that wait for it learn that it is gone. True if it
-/// was wanted: a call was being executed.
-fn begin_epoch(memory: &Memory) -> bool {
-    let mut wanted = false;
-    // What outlives instances first: for that the slots are needed as the dead left them.
-    let unpublished = |sequence: u64, place: u64| {
-        let slot = memory.channels.get(place as usize / SLOTS).map(|channel| &channel.slots[place as usize % SLOTS]);
-        slot.is_some_and(|slot| {
-            !matches!(slot.state.load(SeqCst), DONE | IDLE | REQUEST) && slot.sequence.load(SeqCst) == sequence
-        })
-    };
-    if memory.registry.last().is_some_and(|(sequence, place)| unpublished(sequence, place)) {
-        memory.registry.undo();
-    }
-    if let Err(error) = storage::undo(&memory.storage, unpublished) {
-        eprintln!("component: cannot undo in its storage what a call began that did not end: {error}");
-    }
-    let epoch = memory.control.epoch.fetch_add(1, SeqCst) + 1;
-    for channel in memory.channels.iter() {
-        channel.epoch.store(epoch, SeqCst);
-        for buffer in &channel.buffers {
-            let _ = buffer.owner.compare_exchange(LENT, CLIENTS, SeqCst, Relaxed);
-        }
-        for slot in &channel.slots[..(channel.used.load(SeqCst) as usize).min(SLOTS)] {
-            slot.worker.store(0, SeqCst);
-            let state = slot.state.load(SeqCst);
-            wanted |= state == RUNNING;
-            let next = match state {
-                // T0: a thread that is blocked is woken if its stub asks for it.
-                BLOCKED if slot.flags.load(Relaxed) & EAGER == 0 => BLOCKED,
-                REQUEST | BLOCKED | WOKEN | UPCALL => FAULT,
-                RUNNING => TORN,
-                other => other,
-            };
-            let _ = slot.state.compare_exchange(state, next, SeqCst, SeqCst);
-            if next != IDLE {
-                // Also one that is done: the dead may not have come to wake its client.
-                futex::wake(&slot.state);
-            }
-        }
-        // A worker that waited for this client is no more.
-        if channel.upcall.state.load(SeqCst) != IDLE {
-            channel.upcall.state.store(IDLE, SeqCst);
-            futex::wake(&channel.upcall.state);
-        }
-    }
-    wanted
 }
 
 fn give_up(memory: &Memory) -> ! {

@@ -26,12 +26,20 @@ pub fn begin(medium: &impl Medium, sequence: u64, place: u64, before: &[(usize, 
     set_word(medium, JOURNAL, sequence)
 }
 
-/// Puts back what the last change changed if its call has not happened. Done again it does the same.
-pub fn undo(medium: &impl Medium, unpublished: impl FnOnce(u64, u64) -> bool) -> io::Result<()> {
+/// The writer is dead: puts back what its last change changed if the call has not happened, and forgets the change. Done
+/// again it does the same, until the next writer begins.
+pub fn decide(medium: &impl Medium, unpublished: impl FnOnce(u64, u64) -> bool) -> io::Result<()> {
     let sequence = word(medium, JOURNAL)?;
-    if sequence == 0 || !unpublished(sequence, word(medium, JOURNAL + 8)?) {
+    if sequence == 0 {
         return Ok(());
     }
+    if unpublished(sequence, word(medium, JOURNAL + 8)?) {
+        put_back(medium)?;
+    }
+    set_word(medium, JOURNAL, 0)
+}
+
+fn put_back(medium: &impl Medium) -> io::Result<()> {
     // Written by one that died, perhaps for having gone mad: nothing of it is believed.
     let count = word(medium, JOURNAL + 16)?.min(MOST as u64);
     for record in (0..count).map(|at| JOURNAL + 24 + at * RECORD as u64) {
@@ -41,5 +49,5 @@ pub fn undo(medium: &impl Medium, unpublished: impl FnOnce(u64, u64) -> bool) ->
             medium.write(entry::place(number), &before)?;
         }
     }
-    set_word(medium, JOURNAL, 0)
+    Ok(())
 }

@@ -23,7 +23,7 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 
-pub use journal::undo;
+pub use journal::decide;
 pub use resources::{ResourceError, Resources, LARGEST, NAME};
 
 /// Resources of a component.

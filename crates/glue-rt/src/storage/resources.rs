@@ -261,7 +261,7 @@ impl<M: Medium> Resources<M> {
     }
 
     /// The call's reply is about to be published: its changes are there from now on, whatever becomes of this process, unless
-    /// `undo` finds that it did not come to that.
+    /// `decide` finds that it did not come to that.
     pub(crate) fn commit(&mut self, sequence: u64, at: u64) {
         if self.before.is_empty() {
             return;

@@ -7,7 +7,7 @@ use std::io;
 
 use super::entry::place;
 use super::resources::{ResourceError, Resources, LARGEST, NAME};
-use super::{undo, Medium, BLOCK, DATA, USED};
+use super::{decide, Medium, BLOCK, DATA, USED};
 
 /// Pages that were written to, and how many writes still arrive.
 #[derive(Default)]
@@ -122,7 +122,7 @@ fn a_call_that_is_stopped_at_any_write_has_happened_or_not_as_its_reply_was_publ
             memory.left.set(usize::MAX);
             // Twice, as if the first one had been interrupted at its end.
             for _ in 0..2 {
-                undo(&&memory, |number, place| (number, place) == (sequence, 5)).expect("undone");
+                decide(&&memory, |number, place| (number, place) == (sequence, 5)).expect("undone");
                 assert_eq!(seen(&mut memory.resources()), before, "step {at}, {left} writes");
             }
             stops += 1;
@@ -137,8 +137,11 @@ fn a_call_that_is_stopped_at_any_write_has_happened_or_not_as_its_reply_was_publ
             step(&mut resources).expect("done");
             resources.commit(number as u64 + 1, 0);
         }
-        undo(&&memory, |_, _| false).expect("nothing to do");
+        decide(&&memory, |_, _| false).expect("nothing to put back");
         let after = seen(&mut resources);
+        assert_eq!(seen(&mut memory.resources()), after);
+        // And that once and for all.
+        decide(&&memory, |_, _| true).expect("nothing to do");
         assert_eq!(seen(&mut memory.resources()), after);
     }
     assert!(stops > 80, "{stops} stops");
@@ -157,9 +160,9 @@ fn an_undo_that_is_stopped_is_done_again() {
         STEPS[5](&mut resources).expect("done");
         resources.commit(6, 0);
         memory.left.set(left);
-        undo(&&memory, |number, _| number == 6).expect("some of it");
+        decide(&&memory, |number, _| number == 6).expect("some of it");
         memory.left.set(usize::MAX);
-        undo(&&memory, |number, _| number == 6).expect("undone");
+        decide(&&memory, |number, _| number == 6).expect("undone");
         assert_eq!(seen(&mut memory.resources()), before);
     }
 }
@@ -252,6 +255,6 @@ fn damage_is_found_wherever_it_is() {
     // Nonsense in the journal and the header harms nobody.
     (&memory).write(super::JOURNAL, &[0xff; 4096]).expect("there");
     (&memory).write(USED, &[0xff; 8]).expect("there");
-    undo(&&memory, |_, _| true).expect("something");
+    decide(&&memory, |_, _| true).expect("something");
     memory.resources();
 }
