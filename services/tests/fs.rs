@@ -216,6 +216,23 @@ fn nobody_can_tell_it_from_the_kernels_while_it_is_killed() {
 }
 
 #[test]
+fn an_append_of_nothing_leaves_the_offset_where_it_was_as_the_kernels_does() {
+    let mut system = System::new();
+    let handle = start(&mut system, "fs");
+    let client = Client::new(channel(&handle));
+    let folder = tempfile::tempdir_in("/dev/shm").expect("a folder");
+    let root = Twin::root(folder.path());
+    let (file, _) = client.fs_split(0, b"file", CREATE | APPEND).expect("a file");
+    let twin = root.open(b"file", CREATE | APPEND).expect("a file");
+    for data in [&b"some words"[..], b""] {
+        assert_eq!(said(client.fs_write(file, data)).map(|(count, _)| count as usize), twin.write(data));
+        assert_eq!(said(client.fs_seek(file, 1, 0)).map(|(there, _)| there as u64), twin.seek(1, 0));
+        assert_eq!(said(client.fs_seek(file, 0, 3)).map(|(there, _)| there as u64), twin.seek(0, 3));
+    }
+    alike(&said(client.fs_read(file, 100)).map(|(_, data, _)| data), &twin.read(100));
+}
+
+#[test]
 fn what_many_clients_append_to_one_file_is_there_once_while_it_is_killed() {
     const CLIENTS: usize = 8;
     let mut system = System::new();
