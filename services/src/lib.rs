@@ -5,6 +5,7 @@ pub mod event;
 pub mod faulty;
 pub mod fs;
 pub mod lock;
+pub mod memory;
 pub mod scheduler;
 pub mod timer;
 
@@ -19,5 +20,5 @@ pub mod stubs {
         };
     }
 
-    stubs!(event: "event.rs", fs: "fs.rs", lock: "lock.rs", scheduler: "scheduler.rs", timer: "timer.rs");
+    stubs!(event: "event.rs", fs: "fs.rs", lock: "lock.rs", memory: "memory.rs", scheduler: "scheduler.rs", timer: "timer.rs");
 }

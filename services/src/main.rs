@@ -1,11 +1,13 @@
 //! A component: `outlast-service NAME`, started by a manager (`outlast_glue_rt::System`). `outlast-service NAME OPERATION POINT FILE`
 //! fails once, at that point of a call of that operation, when it can remove the file.
 
+use std::os::fd::OwnedFd;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use outlast_glue_rt::{run, Component, Resources, Stop};
 use outlast_services::faulty::Faulty;
-use outlast_services::{event, fs, lock, scheduler, stubs, timer};
+use outlast_services::{event, fs, lock, memory, scheduler, stubs, timer};
 
 fn main() -> ExitCode {
     let name = std::env::args().nth(1).unwrap_or_default();
@@ -16,12 +18,14 @@ fn main() -> ExitCode {
         "fs-without-g1" => serve(|| without_g1::Server(Left(fs::Files::default()))),
         "fs" => serve(|| stubs::fs::Server(fs::Files::default())),
         "lock" => serve(|| stubs::lock::Server(lock::Locks::default())),
+        "memory" => serve(|| stubs::memory::Server(memory::Pages::default())),
+        "memory-without-d0" => serve(|| memory_without_d0::Server(Left(memory::Pages::default()))),
         "scheduler" => serve(|| stubs::scheduler::Server(scheduler::Threads::default())),
         "scheduler-without-g1" => serve(|| scheduler_without_g1::Server(Left(scheduler::Threads::default()))),
         "timer" => serve(|| stubs::timer::Server(timer::Timers::default())),
         _ => {
             eprintln!(
-                "outlast-service: expected the name of a service, event, fs, lock, scheduler or timer; found `{name}`"
+                "outlast-service: expected the name of a service, event, fs, lock, memory, scheduler or timer; found `{name}`"
             );
             return ExitCode::from(2);
         }
@@ -43,6 +47,11 @@ mod without_g0 {
 mod without_g1 {
     #![allow(unused_imports, dead_code, unused_variables, non_camel_case_types, clippy::all)]
     include!(concat!(env!("OUT_DIR"), "/fs_without_g1.rs"));
+}
+
+mod memory_without_d0 {
+    #![allow(unused_imports, dead_code, unused_variables, non_camel_case_types, clippy::all)]
+    include!(concat!(env!("OUT_DIR"), "/memory_without_d0.rs"));
 }
 
 mod scheduler_without_g1 {
@@ -82,6 +91,15 @@ delegate! { fs, without_g1, fs::Files;
     fs_status(all: &mut Resources, client: u32, file: u64) -> Result<(i32, u64, u32), Stop>;
     fs_list(all: &mut Resources, client: u32, file: u64, most: u32, skip: u32) -> Result<(i32, Vec<u8>), Stop>;
     fs_release(all: &mut Resources, client: u32, file: u64) -> Result<i32, Stop>;
+}
+
+delegate! { memory, memory_without_d0, memory::Pages;
+    mem_get(client: u32, count: u32, memory: Option<Arc<OwnedFd>>, id: u64) -> Result<(u64, Arc<OwnedFd>), Stop>;
+    mem_alias(client: u32, of: u64, to: u32, rights: u32, memory: Option<Arc<OwnedFd>>, id: u64) -> Result<u64, Stop>;
+    mem_map(client: u32, page: u64) -> Result<(i32, u32, u32, Arc<OwnedFd>), Stop>;
+    mem_revoke(client: u32, page: u64) -> Result<i32, Stop>;
+    mem_who(client: u32) -> Result<u32, Stop>;
+    held(client: u32, page: u64) -> Result<Vec<(u32, u64)>, Stop>;
 }
 
 delegate! { scheduler, scheduler_without_g1, scheduler::Threads;

@@ -5,7 +5,7 @@ mod support;
 use outlast_glue_rt::{Component, Handle, Operation, Point, Spec, System};
 use outlast_services::fs::{APPEND, CREATE, EXCLUSIVE, FOLDER};
 use outlast_services::timer::now;
-use outlast_services::{event, fs, lock, scheduler, stubs, timer};
+use outlast_services::{event, fs, lock, memory, scheduler, stubs, timer};
 
 /// What a client sees; numbers of descriptors and files left out, for these are nobody's business.
 type Seen = Vec<String>;
@@ -139,6 +139,35 @@ fn events_that_fail_anywhere_are_as_if_they_had_not() {
             there.event_free(event),
             here.event_trigger(event).is_err(),
             here.event_free(group),
+        ]
+    });
+}
+
+#[test]
+fn memory_that_fails_anywhere_is_as_if_it_had_not() {
+    check("memory", <stubs::memory::Server<memory::Pages> as Component>::OPERATIONS, |handle| {
+        use memory::{map, PAGE, READ, WRITE};
+        type Client = stubs::memory::Client;
+        let (here, there) = (Client::new(channel(handle)), Client::new(channel(handle)));
+        let page = here.mem_get(3).expect("memory").0;
+        let alias = here.mem_alias(page, there.mem_who().expect("a number"), READ | WRITE).expect("an alias");
+        let back = there.mem_alias(alias, here.mem_who().expect("a number"), READ).expect("an alias of an alias");
+        let [mine, theirs, again] =
+            [(&here, page), (&there, alias), (&here, back)].map(|(client, page)| map(client, page));
+        let [mine, theirs, again] = [mine, theirs, again].map(|mapped| mapped.expect("mapped"));
+        let text = |mapped: &outlast_glue_rt::Mapped| {
+            let mut bytes = [0; 4];
+            mapped.read(3 * PAGE - 4, &mut bytes).map(|()| bytes)
+        };
+        see![
+            theirs.write(3 * PAGE - 4, b"text"),
+            [&mine, &theirs, &again].map(|mapped| text(mapped)),
+            there.mem_revoke(alias),
+            [&mine, &theirs, &again].map(|mapped| text(mapped)),
+            map(&here, back).is_err(),
+            here.mem_revoke(page),
+            text(&mine),
+            here.count(),
         ]
     });
 }

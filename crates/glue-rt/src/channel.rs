@@ -2,17 +2,19 @@
 
 use std::cell::RefCell;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::Arc;
 
 use crate::error::CallError;
 use crate::layout::{
-    ChannelMemory, Slot, BUFFERS, CLIENTS, CLIENT_SLEEPS, DATA, DONE, FAULT, FREE, IDLE, LENT, REQUEST, SLOTS, TORN,
-    WORDS, WORKER_SLEEPS,
+    ChannelMemory, Slot, BUFFERS, CLIENTS, CLIENT_SLEEPS, DATA, DONE, FAULT, FREE, IDLE, LENT, REQUEST, REVOKE, SLOTS,
+    STATE, TORN, WORDS, WORKER_SLEEPS,
 };
+use crate::mapping::Mappings;
 use crate::memory::Shared;
+use crate::passage::Passage;
 use crate::{futex, policy};
 
 /// A connection to a component; clones are the same one. What a client can reach is what it was granted channels to.
@@ -25,6 +27,8 @@ struct Inner {
     number: u64,
     memory: Shared<ChannelMemory>,
     doorbell: OwnedFd,
+    passage: Passage,
+    mappings: Mappings,
     /// Turns of spinning before a thread sleeps.
     spin: AtomicU32,
 }
@@ -39,6 +43,8 @@ pub struct Request<'a> {
     pub wanted: u64,
     pub words: &'a [u64],
     pub bytes: &'a [u8],
+    /// An open file that comes with it.
+    pub file: Option<BorrowedFd<'a>>,
 }
 
 /// What came back.
@@ -46,6 +52,7 @@ pub struct Request<'a> {
 pub struct Reply {
     pub words: [u64; WORDS],
     pub bytes: Vec<u8>,
+    pub file: Option<Arc<OwnedFd>>,
     /// The call's place in the order of effects, over all epochs.
     pub sequence: u64,
     /// Whether the call moved its descriptor to the operation's state.
@@ -66,13 +73,23 @@ pub enum Interrupted {
 #[derive(Default)]
 pub struct Restorer {
     torn: u32,
+    /// For a component that asked for it in this epoch: not made again in another.
+    asked: Option<u32>,
 }
 
 impl Restorer {
+    /// On the component's behalf where it `asked`, in that epoch.
+    pub fn new(asked: Option<u32>) -> Self {
+        Self { torn: 0, asked }
+    }
+
     /// Returns if the call is to be made again.
     pub fn again(&mut self, interrupted: Interrupted) -> Result<(), CallError> {
         match interrupted {
             Interrupted::Fault { torn } => {
+                if self.asked.is_some() {
+                    return Err(CallError::Outdated);
+                }
                 self.torn += u32::from(torn);
                 if self.torn >= policy::TORN {
                     return Err(CallError::Poisonous(self.torn));
@@ -87,11 +104,12 @@ impl Restorer {
 static NUMBERS: AtomicU64 = AtomicU64::new(1);
 
 impl Channel {
-    pub fn open(memory: OwnedFd, doorbell: OwnedFd) -> io::Result<Self> {
+    pub(crate) fn open(memory: OwnedFd, doorbell: OwnedFd, socket: OwnedFd) -> io::Result<Self> {
         use std::os::fd::AsFd;
         let memory = Shared::map(memory.as_fd())?;
         let number = NUMBERS.fetch_add(1, Relaxed);
-        Ok(Self { shared: Arc::new(Inner { number, memory, doorbell, spin: AtomicU32::new(100) }) })
+        let (passage, mappings, spin) = (Passage::new(socket), Mappings::default(), AtomicU32::new(100));
+        Ok(Self { shared: Arc::new(Inner { number, memory, doorbell, passage, mappings, spin }) })
     }
 
     /// How long a thread looks for the reply before it sleeps; a turn is some 20 ns. Worth it between processors only.
@@ -107,6 +125,11 @@ impl Channel {
 
     pub(crate) fn memory(&self) -> &ChannelMemory {
         &self.shared.memory
+    }
+
+    /// What this client has mapped of a memory manager's.
+    pub fn mappings(&self) -> &Mappings {
+        &self.shared.mappings
     }
 
     pub fn call(&self, request: &Request<'_>) -> Result<Reply, Interrupted> {
@@ -127,6 +150,14 @@ impl Channel {
         slot.length.store(request.bytes.len() as u32, Relaxed);
         if !request.bytes.is_empty() {
             memory.data[at].write(request.bytes);
+        }
+        let token = request.file.map_or(0, |_| NUMBERS.fetch_add(1, Relaxed));
+        slot.file.store(token, Relaxed);
+        if let Some(file) = request.file {
+            // Full of what the component does not take: as if it did not answer.
+            if self.shared.passage.send(at, token, file).is_err() {
+                return Err(Interrupted::Failed(CallError::TooLong(0)));
+            }
         }
         slot.state.swap(REQUEST, SeqCst);
         if slot.sleepers.load(SeqCst) & WORKER_SLEEPS != 0 {
@@ -204,10 +235,15 @@ impl Channel {
             0 => Vec::new(),
             length => self.memory().data[at].read(length).ok_or(Interrupted::Failed(CallError::TooLong(DATA)))?,
         };
-        Ok(Reply { words, bytes, sequence, tracked: slot.tracked.load(Relaxed) != 0, epoch })
+        let file = match slot.answer_file.load(Relaxed) {
+            0 => None,
+            token => self.shared.passage.take(at, token).map(Arc::new),
+        };
+        Ok(Reply { words, bytes, file, sequence, tracked: slot.tracked.load(Relaxed) != 0, epoch })
     }
 
-    /// U0: has `recover` called, in a thread of its own, when the component needs a descriptor that this client created.
+    /// U0: has `recover` called, in a thread of its own, when the component needs a descriptor that this client created; and
+    /// lets go of memory that is revoked.
     /// Ends when nothing else holds what `recover` points to weakly: it then returns None.
     pub fn listen(&self, recover: impl Fn(u64) -> Option<bool> + Send + 'static) {
         let channel = self.clone();
@@ -217,11 +253,19 @@ impl Channel {
             let upcall = &channel.memory().upcall;
             loop {
                 let state = upcall.state.load(SeqCst);
-                if state == REQUEST {
-                    let Some(recovered) = recover(upcall.descriptor.load(Relaxed)) else { break };
-                    let answer = if recovered { DONE } else { FAULT };
-                    // Not if the component has died meanwhile: then nobody waits.
-                    let _ = upcall.state.compare_exchange(REQUEST, answer, SeqCst, Relaxed);
+                if state & STATE == REQUEST {
+                    let descriptor = upcall.descriptor.load(Relaxed);
+                    let done = match upcall.kind.load(Relaxed) {
+                        REVOKE => {
+                            channel.mappings().revoke(descriptor);
+                            Some(true)
+                        }
+                        _ => recover(descriptor),
+                    };
+                    let Some(done) = done else { break };
+                    let answer = if done { DONE } else { FAULT };
+                    // Not if the component has died meanwhile: then nobody waits for this answer.
+                    let _ = upcall.state.compare_exchange(state, state & !STATE | answer, SeqCst, Relaxed);
                     futex::wake(&upcall.state);
                 } else {
                     futex::wait(&upcall.state, state, None);

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
+use std::time::Duration;
 
 use crate::channel::Reply;
 use crate::error::CallError;
@@ -151,6 +152,18 @@ impl<D> Descriptor<D> {
 
     pub fn lock(&self) -> MutexGuard<'_, Inner<D>> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// None where the condition ends before the lock can be had.
+    pub fn lock_while(&self, wanted: impl Fn() -> bool) -> Option<MutexGuard<'_, Inner<D>>> {
+        loop {
+            match self.inner.try_lock() {
+                Ok(inner) => return Some(inner),
+                Err(TryLockError::Poisoned(inner)) => return Some(inner.into_inner()),
+                Err(TryLockError::WouldBlock) if !wanted() => return None,
+                Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_micros(50)),
+            }
+        }
     }
 
     pub fn serial(&self) -> MutexGuard<'_, ()> {

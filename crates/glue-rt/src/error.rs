@@ -19,6 +19,8 @@ pub enum CallError {
     NoSlot,
     /// more bytes than a call carries ({0}): use a shared buffer, or several calls
     TooLong(usize),
+    /// the component died while it had this client recover a descriptor: whoever needs it asks again
+    Outdated,
     /// all shared buffers of the channel are taken: give some back
     NoBuffer,
 }
@@ -31,7 +33,7 @@ impl CallError {
             Self::Unknown(_) => libc::EBADF,
             Self::GivenUp => libc::EOWNERDEAD,
             Self::Poisonous(_) => libc::EIO,
-            Self::NoSlot => libc::EAGAIN,
+            Self::NoSlot | Self::Outdated => libc::EAGAIN,
             Self::TooLong(_) => libc::EMSGSIZE,
             Self::NoBuffer => libc::ENOBUFS,
         }

@@ -1,5 +1,6 @@
 //! What lies in shared memory, and who writes it. Atomics only: the other side may be corrupt or hostile.
 
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
 
 use crate::memory::Bytes;
@@ -45,6 +46,10 @@ pub const RECREATE: u32 = 4;
 /// The operation of every interface with global descriptors: `wanted` has been recovered, others may use it.
 pub const RECOVERED: u32 = u32::MAX;
 
+/// What an upcall asks of a client: to recover the descriptor, or to let go of what it has of it.
+pub const RECOVER: u32 = 0;
+pub const REVOKE: u32 = 1;
+
 /// Who sleeps on the slot's word.
 pub const CLIENT_SLEEPS: u32 = 1;
 pub const WORKER_SLEEPS: u32 = 2;
@@ -65,6 +70,8 @@ pub struct Slot {
     pub wanted: AtomicU64,
     pub words: [AtomicU64; WORDS],
     pub length: AtomicU32,
+    /// The token of the file that comes with the call; 0: none does.
+    pub file: AtomicU64,
     /// While BLOCKED: when it is to go on at the latest, in nanoseconds of CLOCK_MONOTONIC; 0: when it is woken.
     pub deadline: AtomicU64,
     // The reply, written by the worker before DONE.
@@ -73,6 +80,8 @@ pub struct Slot {
     pub sequence: AtomicU64,
     pub tracked: AtomicU32,
     pub answer_length: AtomicU32,
+    /// The token of the file that comes back; 0: none does.
+    pub answer_file: AtomicU64,
     pub answers: [AtomicU64; WORDS],
 }
 
@@ -90,11 +99,29 @@ pub struct Buffer {
 
 #[repr(C, align(64))]
 pub struct Upcall {
-    /// IDLE, REQUEST (by a worker), DONE or FAULT (by the client: recovered, or not).
+    /// IDLE, REQUEST (by a worker), DONE or FAULT (by the client: it did, or did not); above `STATE` the number of the request,
+    /// so that no answer is taken for one to another.
     pub state: AtomicU32,
     pub descriptor: AtomicU64,
+    /// RECOVER or REVOKE.
+    pub kind: AtomicU32,
     /// 1 while a client listens.
     pub listening: AtomicU32,
+}
+
+/// The part of an upcall's word that is its state; the rest is the request's number.
+pub const STATE: u32 = 7;
+
+impl Upcall {
+    /// The word of the next request.
+    pub fn next(&self) -> u32 {
+        (self.state.load(Relaxed) | STATE).wrapping_add(1) | REQUEST
+    }
+
+    /// Nothing is asked any more. Returns whether something was.
+    pub fn reset(&self) -> bool {
+        self.state.fetch_and(!STATE, SeqCst) & STATE != IDLE
+    }
 }
 
 /// Memory of one client and one component.

@@ -17,10 +17,11 @@ use thiserror::Error;
 use crate::channel::Channel;
 use crate::layout::{ChannelMemory, Control, CHANNELS};
 use crate::memory::Shared;
+use crate::passage::Passage;
 use crate::registry::Registry;
 use crate::storage;
 
-/// Names the descriptors that a template inherits: control, registry, doorbell, storage, channels.
+/// Names the descriptors that a template inherits: control, registry, doorbell, storage, channels, sockets of the channels.
 pub(crate) const DESCRIPTORS: &str = "OUTLAST_COMPONENT";
 /// The first channel among them.
 pub(crate) const FIRST: usize = 4;
@@ -59,6 +60,8 @@ struct Part {
     spec: Spec,
     control: Shared<Control>,
     memory: Vec<OwnedFd>,
+    /// The clients' ends of the sockets; one that was granted is no longer held here, so that its client's end is seen.
+    sockets: Mutex<Vec<Option<OwnedFd>>>,
     granted: AtomicUsize,
     ending: AtomicBool,
     keeper: Mutex<Option<JoinHandle<()>>>,
@@ -74,6 +77,7 @@ pub struct Handle {
 pub struct Grant {
     memory: OwnedFd,
     doorbell: OwnedFd,
+    socket: OwnedFd,
 }
 
 impl System {
@@ -98,10 +102,17 @@ impl System {
         for _ in 0..CHANNELS {
             memory.push(Shared::<ChannelMemory>::create(c"component-channel")?);
         }
+        let mut sockets = Vec::new();
+        for _ in 0..CHANNELS {
+            let [theirs, ours] = Passage::pair()?;
+            sockets.push(Some(theirs));
+            memory.push(ours);
+        }
         let part = Arc::new(Part {
             spec,
             control: mapped,
             memory,
+            sockets: Mutex::new(sockets),
             granted: AtomicUsize::new(0),
             ending: AtomicBool::new(false),
             keeper: Mutex::new(None),
@@ -180,7 +191,7 @@ impl Part {
             short = if began.elapsed() < Duration::from_secs(1) { short + 1 } else { 0 };
         }
         self.control.given_up.store(1, SeqCst);
-        for memory in &self.memory[FIRST..] {
+        for memory in &self.memory[FIRST..FIRST + CHANNELS] {
             if let Ok(channel) = Shared::<ChannelMemory>::map(memory.as_fd()) {
                 channel.given_up.store(1, SeqCst);
                 for slot in &channel.slots {
@@ -232,10 +243,12 @@ impl Handle {
     /// A channel that no other client has.
     pub fn grant(&self) -> Result<Grant, SystemError> {
         let at = self.part.granted.fetch_add(1, SeqCst);
-        let Some(memory) = self.part.memory.get(FIRST + at) else {
+        let mut sockets = self.part.sockets.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(socket) = sockets.get_mut(at).and_then(Option::take) else {
             return Err(SystemError::NoChannel(self.part.spec.name.clone()));
         };
-        Ok(Grant { memory: memory.try_clone()?, doorbell: self.part.memory[2].try_clone()? })
+        let memory = self.part.memory[FIRST + at].try_clone()?;
+        Ok(Grant { memory, doorbell: self.part.memory[2].try_clone()?, socket })
     }
 
     /// The process that serves now; 0 while there is none.
@@ -265,17 +278,17 @@ impl Handle {
 
 impl Grant {
     pub fn open(self) -> io::Result<Channel> {
-        Channel::open(self.memory, self.doorbell)
+        Channel::open(self.memory, self.doorbell, self.socket)
     }
 
     /// Gives the right to a program that is about to be started, which opens it by `Grant::inherited(name)`.
     pub fn pass(self, command: &mut Command, name: &str) {
-        let numbers = [self.memory.as_raw_fd(), self.doorbell.as_raw_fd()];
-        command.env(format!("OUTLAST_GRANT_{name}"), format!("{},{}", numbers[0], numbers[1]));
+        let numbers = [&self.memory, &self.doorbell, &self.socket].map(|fd| fd.as_raw_fd().to_string());
+        command.env(format!("OUTLAST_GRANT_{name}"), numbers.join(","));
         // SAFETY: between fork and exec only system calls are made; the grant lives in the closure.
         unsafe {
             command.pre_exec(move || {
-                for fd in [&self.memory, &self.doorbell] {
+                for fd in [&self.memory, &self.doorbell, &self.socket] {
                     libc::fcntl(fd.as_raw_fd(), libc::F_SETFD, 0);
                 }
                 Ok(())
@@ -287,12 +300,12 @@ impl Grant {
     pub fn inherited(name: &str) -> io::Result<Self> {
         let missing = || io::Error::new(io::ErrorKind::PermissionDenied, format!("no channel to `{name}` was granted"));
         let list = std::env::var(format!("OUTLAST_GRANT_{name}")).map_err(|_| missing())?;
-        let (memory, doorbell) = list.split_once(',').ok_or_else(missing)?;
+        let [memory, doorbell, socket] = list.split(',').collect::<Vec<_>>().try_into().map_err(|_| missing())?;
         let open = |number: &str| {
             let number: RawFd = number.parse().map_err(|_| missing())?;
             // SAFETY: the number was passed for this; a copy is made, so that nothing of others is closed.
             unsafe { BorrowedFd::borrow_raw(number) }.try_clone_to_owned()
         };
-        Ok(Self { memory: open(memory)?, doorbell: open(doorbell)? })
+        Ok(Self { memory: open(memory)?, doorbell: open(doorbell)?, socket: open(socket)? })
     }
 }

@@ -55,6 +55,8 @@ pub enum Kind {
     OutBytes(usize),
     /// The same, and a field of the descriptor grows by it.
     OutAdd(String),
+    /// An open file that it gives back.
+    OutFile,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -93,16 +95,22 @@ impl Function {
 
     /// What comes back beside the result.
     pub fn outs(&self) -> impl Iterator<Item = &Parameter> {
-        self.parameters.iter().filter(|p| matches!(p.kind, Kind::Out | Kind::OutAdd(_) | Kind::OutBytes(_)))
+        self.parameters
+            .iter()
+            .filter(|p| matches!(p.kind, Kind::Out | Kind::OutAdd(_) | Kind::OutBytes(_) | Kind::OutFile))
     }
 
     /// Those that come back as words, in the order in which they do.
     pub fn out_words(&self) -> impl Iterator<Item = &Parameter> {
-        self.outs().filter(|p| !matches!(p.kind, Kind::OutBytes(_)))
+        self.outs().filter(|p| !matches!(p.kind, Kind::OutBytes(_) | Kind::OutFile))
     }
 
     pub fn adds(&self) -> bool {
         self.parameters.iter().any(|p| matches!(p.kind, Kind::OutAdd(_)))
+    }
+
+    pub fn file(&self) -> Option<&Parameter> {
+        self.parameters.iter().find(|p| p.kind == Kind::OutFile)
     }
 
     pub fn bytes(&self) -> Option<&Parameter> {
@@ -198,6 +206,19 @@ impl Interface {
         fields
     }
 
+    /// Files that are remembered, and given back when their descriptor is created again: at most one a descriptor.
+    pub fn files(&self) -> Vec<&str> {
+        let remembered = self.creators().filter_map(|(_, f)| f.file()).filter(|file| file.remembered);
+        let mut files: Vec<&str> = remembered.map(|file| file.name.as_str()).collect();
+        files.dedup();
+        files
+    }
+
+    /// Closing a descriptor closes those below it.
+    pub fn subtrees(&self) -> bool {
+        self.properties.close_subtree && self.properties.parent != Parent::None
+    }
+
     /// Fields that grow by what calls return.
     pub fn sums(&self) -> Vec<&str> {
         let mut sums = Vec::new();
@@ -236,7 +257,7 @@ impl Interface {
         let needed = |mechanism: &Mechanism| match mechanism {
             Mechanism::R0 | Mechanism::T1 => true,
             Mechanism::T0 => self.functions.iter().any(|f| f.block),
-            Mechanism::D0 => self.properties.close_subtree && self.properties.parent != Parent::None,
+            Mechanism::D0 => self.subtrees(),
             Mechanism::D1 => self.properties.parent != Parent::None,
             Mechanism::G0 | Mechanism::U0 => self.properties.global,
             Mechanism::G1 => self.has_resources(),

@@ -67,6 +67,8 @@ fn an_interface_that_contradicts_itself_is_refused() {
         (&format!("{INFO}{machine}int c(char *p);"), "nothing says how long `p` is"),
         (&format!("{INFO}{machine}int c(int size_of(q, n));"), "`size_of` names no parameter `q`"),
         (&format!("{INFO}{machine}int a(void);"), "`a` is declared twice"),
+        (&format!("{INFO}{machine}int c(fd_t memory);"), "an open file that is given"),
+        (&format!("{INFO}{machine}int c(fd_t *ret(x), fd_t *ret(y));"), "`c` has 2 open files that come back"),
         (&format!("{INFO}{machine}/* no end"), "a comment without an end"),
         (&format!("{INFO}{machine}@@@"), "this belongs to no interface"),
         ("service_global_info = { service = s };", "nothing says what else is closed"),

@@ -1,9 +1,11 @@
 //! A call as the service sees it.
 
 use std::collections::HashMap;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::time::Instant;
 
-use crate::layout::{RECREATE, WORDS};
+use crate::layout::{CHANNELS, RECREATE, WORDS};
 use crate::registry::{Noted, Registry};
 use crate::storage::{ResourceError, Resources};
 use crate::word::Word;
@@ -19,6 +21,8 @@ pub enum Stop {
     Refused(i32),
     /// A global descriptor that this instance does not know (G0).
     Unknown(u64),
+    /// A client is to let go of what it has of a descriptor first.
+    Holds { client: u32, descriptor: u64 },
 }
 
 impl From<i32> for Stop {
@@ -41,6 +45,11 @@ pub struct Incoming {
     pub wanted: u64,
     pub words: [u64; WORDS],
     pub bytes: Vec<u8>,
+    pub file: Option<OwnedFd>,
+    /// Descriptors whose client cannot recover them.
+    pub lost: Vec<u64>,
+    /// Clients that were asked to let go of descriptors, and have, or are no more.
+    pub released: Vec<(u32, u64)>,
 }
 
 /// A descriptor as the stub knows it, in this instance.
@@ -56,9 +65,21 @@ pub type Knowns = HashMap<u64, Known>;
 
 /// Makes the service's changes to descriptors known together with the reply.
 pub enum Change {
-    Created { id: u64, state: u32 },
-    Moved { id: u64, state: u32 },
-    Closed { id: u64 },
+    /// It ends with its parent, if that is not 0.
+    Created {
+        id: u64,
+        state: u32,
+        parent: u64,
+    },
+    Moved {
+        id: u64,
+        state: u32,
+    },
+    /// And, if so, all that is below it.
+    Closed {
+        id: u64,
+        subtree: bool,
+    },
 }
 
 pub struct Call<'a> {
@@ -69,6 +90,7 @@ pub struct Call<'a> {
     global: bool,
     pub(super) answers: [u64; WORDS],
     pub(super) answer_bytes: Vec<u8>,
+    pub(super) answer_file: Option<Arc<OwnedFd>>,
     pub(super) changes: Vec<Change>,
     pub(super) wakes: Vec<u64>,
     /// What the call changes of resources outlives this instance.
@@ -93,6 +115,7 @@ impl<'a> Call<'a> {
             global,
             answers: [0; WORDS],
             answer_bytes: Vec::new(),
+            answer_file: None,
             changes: Vec::new(),
             wakes: Vec::new(),
             keeps: false,
@@ -131,13 +154,17 @@ impl<'a> Call<'a> {
         }
         match self.registry.find(self.incoming.wanted) {
             Some(noted) if noted.client == self.incoming.client => Ok(self.incoming.wanted),
-            _ => Err(Stop::Refused(libc::EPERM)),
+            Some(_) => Err(Stop::Refused(libc::EPERM)),
+            None => Err(Stop::Refused(libc::EBADF)),
         }
     }
 
     /// The descriptor is this client's to use: its own, or a global one.
     pub fn capability(&mut self, id: u64) -> Result<(), Stop> {
         self.waits_for = id;
+        if self.incoming.lost.contains(&id) {
+            return Err(Stop::Refused(libc::EOWNERDEAD));
+        }
         match self.knowns.get(&id) {
             Some(known) if known.recovering && !self.recreates() => Err(Stop::Unknown(id)),
             Some(known) if self.global || known.client == self.incoming.client => Ok(()),
@@ -153,6 +180,28 @@ impl<'a> Call<'a> {
             Stop::Unknown(_) => Stop::Refused(libc::EBADF),
             stop => stop,
         })
+    }
+
+    /// D0: all that is below the descriptor is known, whoever made it; but for that of clients that are no more.
+    pub fn subtree(&self, id: u64) -> Result<(), Stop> {
+        let unknown = |id: &u64| self.knowns.get(id).is_none_or(|known| known.recovering);
+        let below = self.registry.below(id);
+        if let Some(id) = below.iter().copied().find(|id| unknown(id) && !self.incoming.lost.contains(id)) {
+            return Err(Stop::Unknown(id));
+        }
+        // In whose hands those are nobody can tell any more: it is asked of everybody.
+        for lost in below.iter().filter(|id| self.incoming.lost.contains(id)) {
+            (0..CHANNELS as u32).try_for_each(|client| self.release(client, *lost))?;
+        }
+        Ok(())
+    }
+
+    /// The client has nothing of the descriptor any more.
+    pub fn release(&self, client: u32, descriptor: u64) -> Result<(), Stop> {
+        match self.incoming.released.contains(&(client, descriptor)) {
+            true => Ok(()),
+            false => Err(Stop::Holds { client, descriptor }),
+        }
     }
 
     /// G1: what this call leaves in resources is kept outside this process.
@@ -179,12 +228,21 @@ impl<'a> Call<'a> {
         self.answers[at] = word.into_word();
     }
 
+    /// An open file that came with the call.
+    pub fn file(&self) -> Option<Arc<OwnedFd>> {
+        self.incoming.file.as_ref().and_then(|file| file.try_clone().ok()).map(Arc::new)
+    }
+
+    pub fn answer_file(&mut self, file: Arc<OwnedFd>) {
+        self.answer_file = Some(file);
+    }
+
     pub fn answer_bytes(&mut self, bytes: Vec<u8>) {
         self.answer_bytes = bytes;
     }
 
-    pub fn created(&mut self, id: u64, state: u32) {
-        self.changes.push(Change::Created { id, state });
+    pub fn created(&mut self, id: u64, state: u32, parent: u64) {
+        self.changes.push(Change::Created { id, state, parent });
     }
 
     /// The call brings the descriptor to the operation's state.
@@ -192,8 +250,8 @@ impl<'a> Call<'a> {
         self.changes.push(Change::Moved { id, state: self.incoming.operation });
     }
 
-    pub fn closed(&mut self, id: u64) {
-        self.changes.push(Change::Closed { id });
+    pub fn closed(&mut self, id: u64, subtree: bool) {
+        self.changes.push(Change::Closed { id, subtree });
     }
 
     /// Threads that wait for the descriptor try again.
@@ -208,18 +266,20 @@ impl Change {
         match *self {
             // Created again: the state on record is the one to be walked to.
             Self::Created { .. } | Self::Moved { .. } if recreated => true,
-            Self::Created { id, state } => registry.note(id, Some(Noted { client, state }), sequence, place),
+            Self::Created { id, state, parent } => {
+                registry.note(id, Some(Noted { client, state, parent }), sequence, place)
+            }
             Self::Moved { id, state } => {
                 let Some(noted) = registry.find(id) else { return true };
                 registry.note(id, Some(Noted { state, ..noted }), sequence, place)
             }
-            Self::Closed { id } => registry.find(id).is_none() || registry.note(id, None, sequence, place),
+            Self::Closed { id, .. } => registry.find(id).is_none() || registry.note(id, None, sequence, place),
         }
     }
 
     pub(super) fn apply(&self, knowns: &mut Knowns, client: u32, recovering: bool) {
         match *self {
-            Self::Created { id, state } => {
+            Self::Created { id, state, .. } => {
                 knowns.insert(id, Known { client, state, recovering });
             }
             Self::Moved { id, state } => {
@@ -227,7 +287,7 @@ impl Change {
                     known.state = state;
                 }
             }
-            Self::Closed { id } => {
+            Self::Closed { id, .. } => {
                 knowns.remove(&id);
             }
         }

@@ -45,8 +45,7 @@ pub fn begin_epoch(memory: &Memory) -> bool {
             }
         }
         // A worker that waited for this client is no more.
-        if channel.upcall.state.load(SeqCst) != IDLE {
-            channel.upcall.state.store(IDLE, SeqCst);
+        if channel.upcall.reset() {
             futex::wake(&channel.upcall.state);
         }
     }
@@ -81,6 +80,7 @@ mod tests {
             channels: Arc::new(channels),
             storage: storage::create().expect("a storage").into(),
             doorbell: -1,
+            passages: Arc::default(),
         }
     }
 
@@ -100,7 +100,12 @@ mod tests {
         resources.load();
         resources.create(KEY, b"name").expect("room");
         resources.commit(sequence, PLACE);
-        assert!(memory.registry.note(KEY, Some(Noted { client: CHANNEL as u32, state: 0 }), sequence, PLACE));
+        assert!(memory.registry.note(
+            KEY,
+            Some(Noted { client: CHANNEL as u32, state: 0, parent: 0 }),
+            sequence,
+            PLACE
+        ));
     }
 
     fn state(memory: &Memory) -> &std::sync::atomic::AtomicU32 {

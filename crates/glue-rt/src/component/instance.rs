@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 
 use crate::futex;
 use crate::layout::{
-    ChannelMemory, Control, Slot, CHANNELS, CLIENT_SLEEPS, DATA, DONE, FAULT, IDLE, RECOVERED, REQUEST, RUNNING, SLOTS,
-    UPCALL, WORDS, WORKER_SLEEPS,
+    ChannelMemory, Control, Slot, CHANNELS, CLIENT_SLEEPS, DATA, DONE, FAULT, RECOVER, RECOVERED, REQUEST, REVOKE,
+    RUNNING, SLOTS, STATE, UPCALL, WORDS, WORKER_SLEEPS,
 };
 use crate::memory::Shared;
+use crate::passage::Passage;
 use crate::registry::Registry;
 use crate::storage::Resources;
 
@@ -22,6 +23,7 @@ pub struct Memory {
     pub control: Arc<Shared<Control>>,
     pub registry: Arc<Shared<Registry>>,
     pub channels: Arc<Vec<Shared<ChannelMemory>>>,
+    pub passages: Arc<Vec<Passage>>,
     pub storage: std::fs::File,
     pub doorbell: i32,
 }
@@ -29,12 +31,23 @@ pub struct Memory {
 /// How long a client may take to recover a descriptor that others need.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// What a client did of what it was asked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Answer {
+    Done,
+    /// It cannot, or is too slow.
+    Refused,
+    /// It is no more.
+    Gone,
+}
+
 /// A stack for service code; untouched pages cost nothing.
 const STACK: usize = 256 * 1024;
 
 struct Shop<C> {
     monitor: Monitor<C>,
     channels: Arc<Vec<Shared<ChannelMemory>>>,
+    passages: Arc<Vec<Passage>>,
     /// One upcall at a time to each client.
     upcalls: [Mutex<()>; CHANNELS],
 }
@@ -44,8 +57,12 @@ pub fn serve<C: Component>(component: C, memory: &Memory, started: impl FnOnce()
     let epoch = memory.control.epoch.load(Acquire);
     let storage = memory.storage.try_clone().expect("a descriptor for the storage");
     let monitor = Monitor::new(component, Resources::new(storage), memory, epoch);
-    let shop =
-        Arc::new(Shop { monitor, channels: memory.channels.clone(), upcalls: std::array::from_fn(|_| Mutex::new(())) });
+    let shop = Arc::new(Shop {
+        monitor,
+        channels: memory.channels.clone(),
+        passages: memory.passages.clone(),
+        upcalls: std::array::from_fn(|_| Mutex::new(())),
+    });
     let mut staffed = vec![false; CHANNELS * SLOTS];
     started();
     loop {
@@ -107,22 +124,31 @@ impl<C: Component> Shop<C> {
             self.monitor.recovered(slot.wanted.load(Relaxed), channel as u32, slot);
             return wake(slot);
         }
-        let Some(incoming) = self.read(channel, at) else {
+        let Some(mut incoming) = self.read(channel, at) else {
             self.monitor.publish(slot, -libc::EINVAL);
             return wake(slot);
         };
         let place = (channel * SLOTS + at) as u64;
         loop {
-            match self.monitor.serve(&incoming, slot, &memory.data[at], place) {
+            match self.monitor.serve(&incoming, slot, &memory.data[at], &self.passages[channel], place) {
                 Outcome::Published => return,
                 Outcome::Recover { descriptor, client } => {
                     slot.state.store(UPCALL, SeqCst);
-                    let recovered = self.upcall(client as usize, descriptor);
+                    let answer = self.upcall(client as usize, descriptor, RECOVER);
                     slot.state.store(RUNNING, SeqCst);
-                    if !recovered {
-                        self.monitor.publish(slot, -libc::EOWNERDEAD);
+                    if answer != Answer::Done {
+                        incoming.lost.push(descriptor);
+                    }
+                }
+                Outcome::Release { descriptor, client } => {
+                    slot.state.store(UPCALL, SeqCst);
+                    let answer = self.upcall(client as usize, descriptor, REVOKE);
+                    slot.state.store(RUNNING, SeqCst);
+                    if answer == Answer::Refused {
+                        self.monitor.publish(slot, -libc::EBUSY);
                         return wake(slot);
                     }
+                    incoming.released.push((client, descriptor));
                 }
             }
         }
@@ -143,31 +169,45 @@ impl<C: Component> Shop<C> {
             *to = from.load(Relaxed);
         }
         let bytes = if length == 0 { Vec::new() } else { memory.data[at].read(length)? };
+        let file = match slot.file.load(Relaxed) {
+            0 => None,
+            token if expected.file => Some(self.passages.get(channel)?.take(at, token)?),
+            _ => return None,
+        };
         let (flags, wanted) = (slot.flags.load(Relaxed), slot.wanted.load(Relaxed));
-        Some(Incoming { client: channel as u32, operation, flags, wanted, words, bytes })
+        let (lost, released) = (Vec::new(), Vec::new());
+        Some(Incoming { client: channel as u32, operation, flags, wanted, words, bytes, file, lost, released })
     }
 
-    /// U0, this side: asks a client to recover a descriptor, and whether it did.
-    fn upcall(&self, client: usize, descriptor: u64) -> bool {
-        let (Some(memory), Some(turn)) = (self.channels.get(client), self.upcalls.get(client)) else { return false };
+    /// U0, this side: asks a client to recover a descriptor, or to let go of it.
+    fn upcall(&self, client: usize, descriptor: u64, kind: u32) -> Answer {
+        let (Some(memory), Some(turn)) = (self.channels.get(client), self.upcalls.get(client)) else {
+            return Answer::Gone;
+        };
         let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
         let upcall = &memory.upcall;
-        if upcall.listening.load(SeqCst) == 0 {
-            return false;
+        let gone = || upcall.listening.load(SeqCst) == 0 || self.passages[client].abandoned();
+        if gone() {
+            return Answer::Gone;
         }
         upcall.descriptor.store(descriptor, Relaxed);
-        upcall.state.swap(REQUEST, SeqCst);
+        upcall.kind.store(kind, Relaxed);
+        let request = upcall.next();
+        upcall.state.swap(request, SeqCst);
         futex::wake(&upcall.state);
         let patience = Instant::now() + PATIENCE;
         let answer = loop {
-            match upcall.state.load(SeqCst) {
-                answer @ (DONE | FAULT) => break answer,
-                state if Instant::now() < patience => futex::wait(&upcall.state, state, Some(PATIENCE / 10)),
-                _ => break FAULT,
+            let word = upcall.state.load(SeqCst);
+            match word & STATE {
+                DONE => break Answer::Done,
+                FAULT => break Answer::Refused,
+                _ if gone() => break Answer::Gone,
+                _ if Instant::now() < patience => futex::wait(&upcall.state, word, Some(PATIENCE / 100)),
+                _ => break Answer::Refused,
             }
         };
-        upcall.state.store(IDLE, SeqCst);
-        answer == DONE
+        upcall.reset();
+        answer
     }
 }
 

@@ -17,6 +17,8 @@ pub struct Operation {
     pub words: u32,
     /// Bytes may come with it, too.
     pub bytes: bool,
+    /// An open file may.
+    pub file: bool,
 }
 
 /// Moments of a call at which a failure is not the same.

@@ -1,17 +1,19 @@
 //! The lock under which the service runs, and where threads wait for each other.
 
 use std::collections::HashMap;
+use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use crate::layout::{ChannelMemory, Control, Slot, BLOCKED, CLIENT_SLEEPS, DONE, RUNNING, SLOTS, TRY, WOKEN};
 use crate::memory::Shared;
+use crate::passage::Passage;
 use crate::registry::Registry;
 use crate::storage::Resources;
 use crate::{clock, futex, layout};
 
-use super::call::{Call, Incoming, Knowns, Stop};
+use super::call::{Call, Change, Incoming, Knowns, Stop};
 use super::instance::Memory;
 use super::{Component, Point};
 
@@ -46,6 +48,11 @@ pub enum Outcome {
         descriptor: u64,
         client: u32,
     },
+    /// Have that client let go of the descriptor, then dispatch again.
+    Release {
+        descriptor: u64,
+        client: u32,
+    },
 }
 
 impl<C: Component> Monitor<C> {
@@ -60,7 +67,14 @@ impl<C: Component> Monitor<C> {
     }
 
     /// Serves a call up to its reply, which is published before the monitor is left. `place` is where it was made.
-    pub fn serve(&self, incoming: &Incoming, slot: &Slot, bytes: &layout::DataArea, place: u64) -> Outcome {
+    pub fn serve(
+        &self,
+        incoming: &Incoming,
+        slot: &Slot,
+        bytes: &layout::DataArea,
+        passage: &Passage,
+        place: u64,
+    ) -> Outcome {
         let mut condition: Option<Arc<Condvar>> = None;
         let mut guard = self.enter();
         loop {
@@ -69,7 +83,7 @@ impl<C: Component> Monitor<C> {
             inside.component.reached(Point::Begun, incoming.operation);
             let outcome = inside.component.dispatch(&mut call);
             let (keeps, waits_for) = (call.keeps, call.waits_for);
-            let Call { answers, answer_bytes, changes, wakes, .. } = call;
+            let Call { answers, answer_bytes, answer_file, changes, wakes, .. } = call;
             if outcome.is_err() {
                 inside.resources.rollback();
             }
@@ -86,11 +100,24 @@ impl<C: Component> Monitor<C> {
                     }
                     let mut status = 0;
                     for change in &changes {
+                        let gone = match change {
+                            Change::Closed { id, subtree: true } => self.registry.below(*id),
+                            _ => Vec::new(),
+                        };
                         if C::GLOBAL && !change.record(&self.registry, incoming.client, recreated, sequence, place) {
                             status = -libc::ENOSPC;
                         }
+                        for id in gone {
+                            inside.knowns.remove(&id);
+                        }
                         change.apply(&mut inside.knowns, incoming.client, recreated && C::GLOBAL);
                     }
+                    let token = if answer_file.is_some() { sequence } else { 0 };
+                    if let Some(file) = answer_file {
+                        let sent = passage.send(place as usize % SLOTS, token, file.as_fd());
+                        status = if sent.is_ok() { status } else { -libc::EMFILE };
+                    }
+                    slot.answer_file.store(token, Relaxed);
                     for (to, word) in slot.answers.iter().zip(answers) {
                         to.store(word, Relaxed);
                     }
@@ -139,13 +166,20 @@ impl<C: Component> Monitor<C> {
                     self.publish(slot, -errno.abs().max(1));
                     break;
                 }
-                Err(Stop::Unknown(descriptor)) => match self.registry.find(descriptor) {
-                    Some(noted) => return Outcome::Recover { descriptor, client: noted.client },
-                    None => {
-                        self.publish(slot, -libc::EBADF);
-                        break;
+                Err(Stop::Holds { client, descriptor }) => return Outcome::Release { descriptor, client },
+                Err(Stop::Unknown(descriptor)) => {
+                    // From the top: so nobody who recovers one needs another client to recover its parent, which might just
+                    // be waiting for this one.
+                    let known = |id: &u64| inside.knowns.get(id).is_some_and(|known| !known.recovering);
+                    let way = self.registry.way_up(descriptor).into_iter().rev();
+                    let top = way.into_iter().find(|id| !known(id)).unwrap_or(descriptor);
+                    match self.registry.find(top) {
+                        Some(_) if incoming.lost.contains(&top) => self.publish(slot, -libc::EOWNERDEAD),
+                        Some(noted) => return Outcome::Recover { descriptor: top, client: noted.client },
+                        None => self.publish(slot, -libc::EBADF),
                     }
-                },
+                    break;
+                }
             }
         }
         drop(guard);

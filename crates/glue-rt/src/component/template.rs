@@ -11,6 +11,7 @@ use std::time::Instant;
 
 use crate::layout::{ChannelMemory, Control, BLOCKED, CHANNELS, REQUEST, RUNNING, SLOTS, WOKEN};
 use crate::memory::Shared;
+use crate::passage::Passage;
 use crate::policy::{Death, Deaths, Verdict, HANG};
 use crate::registry::Registry;
 use crate::{clock, system};
@@ -150,7 +151,7 @@ fn inherited() -> io::Result<Memory> {
     let list = std::env::var(system::DESCRIPTORS).map_err(|_| missing())?;
     std::env::remove_var(system::DESCRIPTORS);
     let numbers: Option<Vec<RawFd>> = list.split(',').map(|number| number.parse().ok()).collect();
-    let numbers = numbers.filter(|numbers| numbers.len() == CHANNELS + system::FIRST).ok_or_else(missing)?;
+    let numbers = numbers.filter(|numbers| numbers.len() == 2 * CHANNELS + system::FIRST).ok_or_else(missing)?;
     // SAFETY: the manager opened them for this process; a wrong number is an error of the calls made with it.
     let fd = |at: usize| unsafe { BorrowedFd::borrow_raw(numbers[at]) };
     for number in &numbers {
@@ -159,11 +160,15 @@ fn inherited() -> io::Result<Memory> {
     }
     let channels: io::Result<Vec<Shared<ChannelMemory>>> =
         (0..CHANNELS).map(|at| Shared::map(fd(system::FIRST + at))).collect();
+    let first = system::FIRST + CHANNELS;
+    let passages: io::Result<Vec<Passage>> =
+        (0..CHANNELS).map(|at| Ok(Passage::new(fd(first + at).try_clone_to_owned()?))).collect();
     Ok(Memory {
         control: Arc::new(Shared::<Control>::map(fd(0))?),
         registry: Arc::new(Shared::<Registry>::map(fd(1))?),
         doorbell: fd(2).as_raw_fd(),
         storage: fd(3).try_clone_to_owned()?.into(),
         channels: Arc::new(channels?),
+        passages: Arc::new(passages?),
     })
 }

@@ -4,7 +4,7 @@ use crate::diagnostic::{Diagnostic, Span};
 use crate::model::{Function, Kind, Parameter, Type};
 use crate::syntax::{self, File, Name, Return, Term};
 
-use super::types::resolve;
+use super::types::{resolve, FILE};
 
 /// A call carries so many words each way.
 const WORDS: usize = 8;
@@ -64,7 +64,16 @@ fn one(function: &syntax::Function, typedefs: &[(String, Type)], diagnostics: &m
             diagnostics.push(Diagnostic::error(parameter.ty.span.clone(), complaint, "this type").hint(hint));
         }
         let ty = resolve(&parameter.ty, typedefs);
-        parameters.push(Parameter { name: name.text, ty, kind: meaning.kind, remembered: meaning.remembered });
+        let kind = match meaning.kind {
+            Kind::Out if ty.c == FILE => Kind::OutFile,
+            _ if ty.c == FILE => {
+                let complaint = Diagnostic::error(parameter.ty.span.clone(), "an open file that is given", "this type");
+                diagnostics.push(complaint.hint("files come back only: `fd_t *ret(memory)`"));
+                Kind::Out
+            }
+            kind => kind,
+        };
+        parameters.push(Parameter { name: name.text, ty, kind, remembered: meaning.remembered });
     }
     for (length, of) in sizes {
         match parameters.iter().position(|p| p.name == of.text).map(|at| (at, parameters[at].kind.clone())) {
@@ -133,6 +142,7 @@ fn limits(function: &syntax::Function, parameters: &[Parameter], diagnostics: &m
     at_most(of(|kind| *kind == Kind::Parent), 1, "parents");
     at_most(of(|kind| matches!(kind, Kind::Bytes(_))), 1, "parameters of bytes");
     at_most(of(|kind| matches!(kind, Kind::OutBytes(_))), 1, "parameters of bytes that come back");
+    at_most(of(|kind| *kind == Kind::OutFile), 1, "open files that come back");
 }
 
 /// What the words around a name say together.

@@ -4,8 +4,11 @@ use crate::diagnostic::Diagnostic;
 use crate::model::Type;
 use crate::syntax::{self, File};
 
+/// An open file, such as memory that components share; no number, for numbers of files mean nothing to others.
+pub const FILE: &str = "fd_t";
+
 /// C's and Rust's name of each type that needs no definition. An enum of C's `char` is a byte.
-const KNOWN: [(&str, &str); 31] = [
+const KNOWN: [(&str, &str); 32] = [
     ("char", "i8"),
     ("signed char", "i8"),
     ("unsigned char", "u8"),
@@ -37,6 +40,7 @@ const KNOWN: [(&str, &str); 31] = [
     ("uint32_t", "u32"),
     ("int64_t", "i64"),
     ("uint64_t", "u64"),
+    (FILE, "std::sync::Arc<std::os::fd::OwnedFd>"),
 ];
 
 pub fn typedefs(file: &File, diagnostics: &mut Vec<Diagnostic>) -> Vec<(String, Type)> {

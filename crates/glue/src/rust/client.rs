@@ -15,6 +15,9 @@ pub fn write(writer: &Writer, text: &mut Text) {
         let ty = if matches!(field.kind, Kind::Bytes(_)) { "Vec<u8>" } else { &field.ty.rust };
         text.line(&format!("{}: {ty},", rust_name(&field.name)));
     }
+    for file in interface.files() {
+        text.line(&format!("{}: Option<std::sync::Arc<std::os::fd::OwnedFd>>,", rust_name(file)));
+    }
     for sum in interface.sums() {
         text.line("/// Grows by what calls return.");
         text.line(&format!("{sum}: i64,"));
@@ -41,11 +44,16 @@ pub fn write(writer: &Writer, text: &mut Text) {
         text.open("tracked.channel.listen(move |id| {");
         text.line("let tracked = weak.upgrade()?;");
         text.line("let descriptor = tracked.descriptors.get(id);");
-        text.line("Some(descriptor.is_ok_and(|descriptor| tracked.current(&descriptor).is_ok()))");
+        text.line("let asked = Some(tracked.channel.epoch());");
+        text.line("Some(descriptor.is_ok_and(|descriptor| tracked.current(&descriptor, asked).is_ok()))");
         text.close("});");
     }
     text.line("Self { tracked }");
     text.close("}");
+    text.blank();
+    text.line("pub fn channel(&self) -> &Channel {");
+    text.line("    &self.tracked.channel");
+    text.line("}");
     text.blank();
     text.line("/// How many descriptors are tracked.");
     text.open("pub fn count(&self) -> usize {");
@@ -104,7 +112,10 @@ fn about(writer: &Writer, function: &Function, id: &str, text: &mut Text) {
     let current = match writer.has(Mechanism::T1) {
         true => {
             writer.mark(Mechanism::T1, text);
-            "self.tracked.current(DESCRIPTOR)?"
+            match global && writer.interface.subtrees() {
+                true => "self.tracked.current(DESCRIPTOR, None).inspect_err(|error| self.tracked.forget(DESCRIPTOR.id, error))?",
+                false => "self.tracked.current(DESCRIPTOR, None)?",
+            }
         }
         false => "(channel.epoch(), (DESCRIPTOR).server())",
     };
@@ -151,6 +162,12 @@ fn about(writer: &Writer, function: &Function, id: &str, text: &mut Text) {
     text.line(&format!("return {};", returned(function)));
     text.close("}");
     text.close("}");
+    if global && writer.interface.subtrees() {
+        text.open("Err(Interrupted::Failed(error)) => {");
+        text.line(&format!("self.tracked.forget({id}.into_word(), &error);"));
+        text.line("return Err(error);");
+        text.close("}");
+    }
     text.line("Err(interrupted) => restorer.again(interrupted)?,");
     text.close("}");
     text.close("}");
@@ -192,7 +209,7 @@ fn creation(writer: &Writer, function: &Function, text: &mut Text) {
         Some(parent) => {
             text.open("let (epoch, server) = match &above {");
             match writer.has(Mechanism::T1) {
-                true => text.line("Some(above) => self.tracked.current(above)?,"),
+                true => text.line("Some(above) => self.tracked.current(above, None)?,"),
                 false => text.line("Some(above) => (channel.epoch(), above.server()),"),
             }
             text.line(&format!("None => (channel.epoch(), {parent}.into_word()),"));
@@ -218,11 +235,16 @@ fn creation(writer: &Writer, function: &Function, text: &mut Text) {
             fields.push(format!("{field}: reply.words[{}] as i64", at + 1));
         }
     }
-    let all = fields.len() == interface.fields().len() + interface.sums().len();
+    if let Some(file) = function.file().filter(|file| file.remembered) {
+        fields.push(format!("{}: reply.file.clone()", rust_name(&file.name)));
+    }
+    let all = fields.len() == interface.fields().len() + interface.sums().len() + interface.files().len();
     let rest = if all { "" } else { ", ..Data::default()" };
     let data = format!("Data {{ {}{rest} }}", fields.join(", ")).replace("{ , ", "{ ");
     text.line(&format!("let data = {data};"));
     let above = match &parent {
+        // Another client's, too: it is recovered before this one.
+        Some(_) if interface.subtrees() => "server",
         Some(_) => "above.as_ref().map_or(0, |above| above.id)",
         None => "0",
     };
@@ -268,6 +290,7 @@ fn request(writer: &Writer, function: &Function, server: Option<&str>, text: &mu
     text.line("wanted: 0,");
     text.line(&format!("words: &[{}],", list.join(", ")));
     text.line(&format!("bytes: {bytes},"));
+    text.line("file: None,");
     text.close("};");
 }
 
@@ -284,6 +307,7 @@ fn beside(function: &Function) -> Vec<String> {
     let mut at = 0;
     let one = |p: &crate::model::Parameter| match p.kind {
         Kind::OutBytes(_) => "reply.bytes".to_string(),
+        Kind::OutFile => "reply.file.ok_or(CallError::Service(74))?".to_string(),
         _ => {
             at += 1;
             format!("word(&reply.words, {at})?")

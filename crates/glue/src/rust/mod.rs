@@ -61,7 +61,9 @@ fn rust_name(name: &str) -> String {
 
 /// Parameters that a client gives, and words that travel: lengths go with their bytes.
 fn given(function: &Function) -> impl Iterator<Item = &Parameter> {
-    let kept = |p: &&Parameter| !matches!(p.kind, Kind::Out | Kind::OutAdd(_) | Kind::OutBytes(_) | Kind::Length(_));
+    let kept = |p: &&Parameter| {
+        !matches!(p.kind, Kind::Out | Kind::OutAdd(_) | Kind::OutBytes(_) | Kind::OutFile | Kind::Length(_))
+    };
     function.parameters.iter().filter(kept)
 }
 

@@ -7,26 +7,34 @@ use super::text::Text;
 use super::{constant, rust_name, words, Writer};
 
 pub fn write(writer: &Writer, text: &mut Text) {
+    let interface = writer.interface;
     text.line("/// A word of a reply; a server that sends one that cannot be has gone mad.");
     text.open("fn word<W: Word>(words: &[u64], at: usize) -> Result<W, CallError> {");
     text.line("words.get(at).copied().and_then(W::from_word).ok_or(CallError::Service(74))");
     text.close("}");
     text.blank();
     text.open("impl Tracked {");
-    text.line("/// The component's epoch, and its id for the descriptor in it.");
-    text.open("fn current(&self, descriptor: &Descriptor<Data>) -> Result<(u32, u64), CallError> {");
+    text.line("/// The component's epoch, and its id for the descriptor in it. `asked`: the epoch in which the component wants it.");
+    text.open(
+        "fn current(&self, descriptor: &Descriptor<Data>, asked: Option<u32>) -> Result<(u32, u64), CallError> {",
+    );
     text.line("let epoch = self.channel.epoch();");
     text.open("match descriptor.valid(epoch) {");
     text.line("Some(server) => Ok((epoch, server)),");
-    text.line("None => self.recover(descriptor),");
+    text.line("None => self.recover(descriptor, asked),");
     text.close("}");
     text.close("}");
     text.blank();
     text.line("#[cold]");
-    text.open("fn recover(&self, descriptor: &Descriptor<Data>) -> Result<(u32, u64), CallError> {");
-    text.line("let mut restorer = Restorer::default();");
+    text.open(
+        "fn recover(&self, descriptor: &Descriptor<Data>, asked: Option<u32>) -> Result<(u32, u64), CallError> {",
+    );
+    text.line("let mut restorer = Restorer::new(asked);");
     text.line("// Others that need the descriptor wait here until it is recovered once.");
-    text.line("let mut inner = descriptor.lock();");
+    text.open("let mut inner = match asked {");
+    text.line("None => descriptor.lock(),");
+    text.line("Some(epoch) => descriptor.lock_while(|| self.channel.epoch() == epoch).ok_or(CallError::Outdated)?,");
+    text.close("};");
     text.open("loop {");
     text.line("let epoch = self.channel.epoch();");
     text.open("if let Some(server) = descriptor.valid(epoch) {");
@@ -35,7 +43,7 @@ pub fn write(writer: &Writer, text: &mut Text) {
     if writer.has(Mechanism::D1) {
         writer.mark(Mechanism::D1, text);
         text.open("let parent = match self.descriptors.get(inner.parent) {");
-        text.line("Ok(parent) => Some(self.current(&parent)?.1),");
+        text.line("Ok(parent) => Some(self.current(&parent, asked)?.1),");
         text.line("Err(_) => None,");
         text.close("};");
     } else {
@@ -51,11 +59,32 @@ pub fn write(writer: &Writer, text: &mut Text) {
     text.close("}");
     text.close("}");
     text.blank();
+    if interface.properties.global && interface.subtrees() {
+        text.line("/// Another client has closed the descriptor, or what it was below: nothing of it is left to be remembered.");
+        text.open("fn forget(&self, id: u64, error: &CallError) {");
+        text.open("if *error == CallError::Refused(9) {");
+        text.line("self.descriptors.close(id, true, false);");
+        text.close("}");
+        text.close("}");
+        text.blank();
+    }
     if writer.has(Mechanism::D0) {
         text.open("fn subtree(&self, descriptor: &Descriptor<Data>) -> Result<(), CallError> {");
         text.open("for child in self.descriptors.children(descriptor) {");
-        text.line("self.current(&child)?;");
-        text.line("self.subtree(&child)?;");
+        match interface.properties.global {
+            true => {
+                text.open("match self.current(&child, None) {");
+                text.line("Ok(_) => self.subtree(&child)?,");
+                text.line("// Another client has closed it.");
+                text.line("Err(CallError::Refused(9)) => {}");
+                text.line("Err(error) => return Err(error),");
+                text.close("}");
+            }
+            false => {
+                text.line("self.current(&child, None)?;");
+                text.line("self.subtree(&child)?;");
+            }
+        }
         text.close("}");
         text.line("Ok(())");
         text.close("}");
@@ -83,7 +112,13 @@ fn walk(writer: &Writer, text: &mut Text) {
     }
     text.line("_ => return Err(Interrupted::Failed(CallError::Unknown(id))),");
     text.close("};");
-    text.line("let again = Request { operation, flags: RECREATE, epoch, wanted, words: &words, bytes };");
+    let file = match interface.files().first() {
+        Some(file) => format!("data.{}.as_deref().map(std::os::fd::AsFd::as_fd)", rust_name(file)),
+        None => "None".to_string(),
+    };
+    text.line(&format!(
+        "let again = Request {{ operation, flags: RECREATE, epoch, wanted, words: &words, bytes, file: {file} }};"
+    ));
     text.line("let reply = self.channel.call(&again)?;");
     text.line("let server = reply.words[0];");
     if !writer.has(Mechanism::R0) {
@@ -135,7 +170,7 @@ fn steps(writer: &Writer, state: &str, text: &mut Text) {
     }
     text.line("_ => continue,");
     text.close("};");
-    text.line("let step = Request { operation, flags: TRY | RECREATE, epoch, wanted: id, words: &words, bytes: &[] };");
+    text.line("let step = Request { operation, flags: TRY | RECREATE, epoch, wanted: id, words: &words, ..Request::default() };");
     text.open("match self.channel.call(&step) {");
     text.line("Ok(_) | Err(Interrupted::Failed(CallError::Service(_))) => {}");
     text.line("Err(interrupted) => return Err(interrupted),");
@@ -148,6 +183,8 @@ fn argument(writer: &Writer, parameter: &Parameter) -> String {
     let name = rust_name(&parameter.name);
     match parameter.kind {
         Kind::Id => "server".to_string(),
+        // Another client's: it is recovered by that one.
+        Kind::Parent if writer.interface.subtrees() => "parent.unwrap_or(inner.parent)".to_string(),
         Kind::Parent => "parent.unwrap_or(0)".to_string(),
         _ if writer.interface.fields().iter().any(|f| f.name == parameter.name) => format!("data.{name}.into_word()"),
         _ => "0".to_string(),

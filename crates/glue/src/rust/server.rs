@@ -26,6 +26,13 @@ pub fn write(writer: &Writer, text: &mut Text) {
             result(function)
         ));
     }
+    if interface.subtrees() {
+        text.line("/// What is closed with the descriptor, and which clients are to let go of it first.");
+        text.open("fn held(&mut self, client: u32, id: u64) -> Result<Vec<(u32, u64)>, Stop> {");
+        text.line("let _ = (client, id);");
+        text.line("Ok(Vec::new())");
+        text.close("}");
+    }
     if interface.wakes() {
         text.line("/// Descriptors other than the call's own whose threads are to be called again, since this was asked last.");
         text.open("fn woken(&mut self) -> Vec<u64> {");
@@ -38,6 +45,9 @@ pub fn write(writer: &Writer, text: &mut Text) {
     text.line("#[derive(Clone)]");
     text.line("pub struct Server<S>(pub S);");
     text.blank();
+    if interface.functions.iter().all(|f| f.terminal || f.creates.is_some() || !f.state || f.id().is_none()) {
+        text.line("#[allow(dead_code)]");
+    }
     text.line("/// Whether `operation`, done to a descriptor in `state`, changes its state.");
     text.open("fn follows(state: u32, operation: u32) -> bool {");
     let mut pairs = Vec::new();
@@ -64,10 +74,11 @@ pub fn write(writer: &Writer, text: &mut Text) {
     for function in &interface.functions {
         let sums = if function.creates.is_some() { interface.sums().len() } else { 0 };
         text.line(&format!(
-            "Operation {{ name: {:?}, words: {}, bytes: {} }},",
+            "Operation {{ name: {:?}, words: {}, bytes: {}, file: {} }},",
             function.name,
             words(function).count() + sums,
-            function.bytes().is_some()
+            function.bytes().is_some(),
+            function.creates.is_some() && !interface.files().is_empty()
         ));
     }
     text.close("];");
@@ -91,6 +102,9 @@ fn extra(writer: &Writer, function: &Function) -> String {
         return String::new();
     }
     let mut extra: String = writer.interface.sums().iter().map(|sum| format!(", {sum}: i64")).collect();
+    for file in writer.interface.files() {
+        extra.push_str(&format!(", {}: Option<std::sync::Arc<std::os::fd::OwnedFd>>", rust_name(file)));
+    }
     if writer.interface.properties.global {
         extra.push_str(", id: u64");
     }
@@ -132,10 +146,23 @@ fn arm(writer: &Writer, function: &Function, text: &mut Text) {
             text.line(&format!("let {sum}: i64 = call.word({})?;", first + at));
             arguments.push((*sum).to_string());
         }
+        for _ in interface.files() {
+            arguments.push("call.file()".to_string());
+        }
         if interface.properties.global {
             text.line("let id = call.global_id()?;");
             arguments.push("id".to_string());
         }
+    }
+    if let (Some(id), true, true) = (function.id(), function.terminal, interface.subtrees()) {
+        let name = rust_name(&id.name);
+        if writer.has(Mechanism::D0) {
+            writer.mark(Mechanism::D0, text);
+            text.line(&format!("call.subtree({name}.into_word())?;"));
+        }
+        text.open(&format!("for (client, held) in self.0.held(call.client(), {name})? {{"));
+        text.line("call.release(client, held)?;");
+        text.close("}");
     }
     let mut kept = "";
     if interface.has_resources() {
@@ -164,8 +191,16 @@ fn arm(writer: &Writer, function: &Function, text: &mut Text) {
     for out in function.outs().filter(|out| matches!(out.kind, Kind::OutBytes(_))) {
         text.line(&format!("call.answer_bytes({});", rust_name(&out.name)));
     }
+    for out in function.outs().filter(|out| out.kind == Kind::OutFile) {
+        text.line(&format!("call.answer_file({});", rust_name(&out.name)));
+    }
     if function.creates.is_some() {
-        text.line(&format!("call.created(value.into_word(), operation::{});", constant(function)));
+        let parent = match (function.parent(), interface.subtrees()) {
+            (Some(parent), true) => format!("{}.into_word()", rust_name(&parent.name)),
+            _ => "0".to_string(),
+        };
+        let operation = constant(function);
+        text.line(&format!("call.created(value.into_word(), operation::{operation}, {parent});"));
         if interface.properties.global {
             text.open("if call.recreates() {");
             text.line("call.answer(7, call.recorded(value.into_word()).unwrap_or(0));");
@@ -174,7 +209,7 @@ fn arm(writer: &Writer, function: &Function, text: &mut Text) {
     } else if let Some(id) = function.id() {
         let id = rust_name(&id.name);
         if function.terminal {
-            text.line(&format!("call.closed({id}.into_word());"));
+            text.line(&format!("call.closed({id}.into_word(), {});", interface.subtrees()));
         } else if function.state {
             let id = format!("{id}.into_word()");
             text.open(&format!("if call.state({id}).is_some_and(|state| follows(state, call.operation())) {{"));

@@ -6,9 +6,11 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_glue_rt::{CallError, Channel, Grant};
+use outlast_glue_rt::{CallError, Channel, Grant, Unusable};
 use outlast_services::fs::{CREATE, EXCLUSIVE};
+use outlast_services::memory::{map, READ};
 use outlast_services::stubs;
+use outlast_services::stubs::memory::Client;
 use outlast_services::timer::now;
 
 use crate::chance::Chance;
@@ -46,6 +48,7 @@ pub fn run(service: &str, seed: u64) -> ExitCode {
         "event" => events(&channels),
         "fs" => files(&channels, seed),
         "lock" => locks(&channels),
+        "memory" => memory(&channels),
         "scheduler" => processor(&channels),
         _ => timers(&channels),
     };
@@ -127,6 +130,30 @@ fn events(channels: &[Channel]) -> Result<Vec<Step>, Trouble> {
             Ok(())
         }),
     ])
+}
+
+/// Each client gets memory, has the other read it, and takes it back.
+fn memory(channels: &[Channel]) -> Result<Vec<Step>, Trouble> {
+    let clients: Vec<Client> = channels.iter().map(|channel| Client::new(channel.clone())).collect();
+    let mut steps: Vec<Step> = Vec::new();
+    for (here, there) in [(0, 1), (1, 0)] {
+        let (here, there) = (clients[here].clone(), clients[there].clone());
+        let to = there.mem_who()?;
+        let mut round = 0u64;
+        steps.push(Box::new(move || {
+            round += 1;
+            let (page, _) = here.mem_get(1)?;
+            let mine = map(&here, page)?;
+            let alias = here.mem_alias(page, to, READ)?;
+            let theirs = map(&there, alias)?;
+            let mut seen = [0; 8];
+            must(mine.write(8, &round.to_le_bytes()).is_ok(), "memory that cannot be written")?;
+            must(theirs.read(8, &mut seen) == Ok(()) && u64::from_le_bytes(seen) == round, "not what was written")?;
+            here.mem_revoke(page)?;
+            must(theirs.read(8, &mut seen) == Err(Unusable::Revoked), "what was revoked can be read")
+        }));
+    }
+    Ok(steps)
 }
 
 fn timers(channels: &[Channel]) -> Result<Vec<Step>, Trouble> {

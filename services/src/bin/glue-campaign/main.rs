@@ -15,7 +15,7 @@ use outlast_glue_rt::{Handle, Spec, System};
 
 use chance::Chance;
 
-const SERVICES: [&str; 5] = ["event", "fs", "lock", "scheduler", "timer"];
+const SERVICES: [&str; 6] = ["event", "fs", "lock", "memory", "scheduler", "timer"];
 /// Steps of the load after which a fault that was not seen is taken to be without effect, or to be recovered from.
 const SETTLED: u64 = 100;
 /// Without a step for so long it is stuck; a hang is to be found long before.
