@@ -15,15 +15,13 @@ const ENTRIES: usize = 8192;
 #[repr(C)]
 #[derive(Default)]
 struct Entry {
-    /// 0: never used; GONE: closed.
+    /// 0: none.
     id: AtomicU64,
     client: AtomicU32,
     state: AtomicU32,
     /// 0: none that it ends with.
     parent: AtomicU64,
 }
-
-const GONE: u64 = u64::MAX;
 
 #[repr(C, align(4096))]
 pub struct Registry {
@@ -45,13 +43,20 @@ pub struct Noted {
 }
 
 impl Registry {
-    /// An id that no descriptor has had.
+    /// An id that no descriptor has had. There is room for it, if there is any.
     pub fn fresh(&self) -> u64 {
-        self.next.fetch_add(1, SeqCst) + 1
+        let mut id = self.next.fetch_add(1, SeqCst) + 1;
+        for _ in 1..ENTRIES {
+            if self.is_free(self.place_of(id)) {
+                break;
+            }
+            id = self.next.fetch_add(1, SeqCst) + 1;
+        }
+        id
     }
 
     pub fn find(&self, id: u64) -> Option<Noted> {
-        let entry = &self.entries[self.index_of(id)?];
+        let entry = self.entry(id)?;
         let noted = Noted {
             client: entry.client.load(Relaxed),
             state: entry.state.load(Relaxed),
@@ -74,9 +79,7 @@ impl Registry {
     pub fn below(&self, id: u64) -> Vec<u64> {
         let ids = self.entries.iter().filter(|entry| entry.parent.load(Relaxed) != 0);
         let ids = ids.map(|entry| (entry.id.load(Acquire), entry.parent.load(Relaxed)));
-        ids.filter(|(below, parent)| !matches!(*below, 0 | GONE) && self.within(*parent, id))
-            .map(|(below, _)| below)
-            .collect()
+        ids.filter(|(below, parent)| *below != 0 && self.within(*parent, id)).map(|(below, _)| below).collect()
     }
 
     /// Whether all on the way up from `id` are there, up to `top`, or up to the end where that is 0.
@@ -86,8 +89,8 @@ impl Registry {
             if id == top {
                 return true;
             }
-            match self.index_of(id) {
-                Some(index) => id = self.entries[index].parent.load(Relaxed),
+            match self.entry(id) {
+                Some(entry) => id = entry.parent.load(Relaxed),
                 None => return false,
             }
         }
@@ -97,14 +100,13 @@ impl Registry {
     /// Sets or, with None, removes what is known of a descriptor, on behalf of the call `sequence` made at `place`. False:
     /// full.
     pub fn note(&self, id: u64, noted: Option<Noted>, sequence: u64, place: u64) -> bool {
-        if id == 0 || id == GONE {
+        let entry = self.place_of(id);
+        if id == 0 || self.entry(id).is_none() && !self.is_free(entry) {
             return false;
         }
-        let Some(index) = self.index_of(id).or_else(|| self.room(id)) else { return false };
-        let entry = &self.entries[index];
         self.sequence.store(0, SeqCst);
         copy(entry, &self.before);
-        self.index.store(index as u64, Relaxed);
+        self.index.store(id % ENTRIES as u64, Relaxed);
         self.place.store(place, Relaxed);
         self.sequence.store(sequence, SeqCst);
         match noted {
@@ -114,7 +116,7 @@ impl Registry {
                 entry.parent.store(noted.parent, Relaxed);
                 entry.id.store(id, SeqCst);
             }
-            None => entry.id.store(GONE, SeqCst),
+            None => entry.id.store(0, SeqCst),
         }
         true
     }
@@ -131,35 +133,22 @@ impl Registry {
 
     fn put_back(&self) {
         if let Some(entry) = self.entries.get(self.index.load(Relaxed) as usize) {
-            // A place that was free may be in the way of others meanwhile: it stays taken.
-            let free = self.before.id.load(Relaxed) == 0;
             copy(&self.before, entry);
-            if free {
-                entry.id.store(GONE, SeqCst);
-            }
         }
     }
 
-    fn probes(id: u64) -> impl Iterator<Item = usize> {
-        let start = id.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
-        (0..ENTRIES).map(move |step| (start as usize + step) % ENTRIES)
+    /// An id has one place, so that it costs the same to find it, or that it is not there, however many there have been.
+    fn place_of(&self, id: u64) -> &Entry {
+        &self.entries[(id % ENTRIES as u64) as usize]
     }
 
-    fn index_of(&self, id: u64) -> Option<usize> {
-        let found = Self::probes(id).find(|&at| matches!(self.entries[at].id.load(Acquire), 0) || self.has(at, id))?;
-        self.has(found, id).then_some(found)
+    fn entry(&self, id: u64) -> Option<&Entry> {
+        Some(self.place_of(id)).filter(|entry| id != 0 && entry.id.load(Acquire) == id)
     }
 
-    fn has(&self, at: usize, id: u64) -> bool {
-        id != 0 && id != GONE && self.entries[at].id.load(Acquire) == id
-    }
-
-    fn room(&self, id: u64) -> Option<usize> {
-        Self::probes(id).find(|&at| match self.entries[at].id.load(Acquire) {
-            0 | GONE => true,
-            // Its parent was closed, by a call that has had its reply since.
-            _ => !self.within(self.entries[at].parent.load(Relaxed), 0),
-        })
+    /// Nobody can come back to what is there: nothing, or what went with its parent by a call that has had its reply since.
+    fn is_free(&self, entry: &Entry) -> bool {
+        entry.id.load(Acquire) == 0 || !self.within(entry.parent.load(Relaxed), 0)
     }
 }
 
@@ -239,5 +228,21 @@ mod tests {
             assert!(!registry.note(parent + 9_999, Some(Noted { client: 0, state: 0, parent }), parent, 0));
             assert!(registry.note(parent, None, parent, 0));
         }
+    }
+
+    #[test]
+    fn an_id_is_found_at_once_and_a_fresh_one_has_room_however_many_there_have_been() {
+        let registry = empty();
+        let noted = Some(Noted { client: 0, state: 0, parent: 0 });
+        let kept: Vec<u64> = (0..super::ENTRIES - 1).map(|_| registry.fresh()).collect();
+        assert!(kept.iter().all(|id| registry.note(*id, noted, *id, 0)));
+        let mut last = 0;
+        for _ in 0..100 {
+            let id = registry.fresh();
+            assert!(id > last && registry.note(id, noted, id, 0), "{id}");
+            assert!(registry.note(id, None, id, 0));
+            last = id;
+        }
+        assert!(kept.iter().all(|id| registry.find(*id).is_some()));
     }
 }
