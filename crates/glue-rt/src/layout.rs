@@ -160,3 +160,30 @@ pub struct Control {
 
 /// Bytes that come with a slot's calls.
 pub type DataArea = Bytes<DATA>;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering::SeqCst;
+    use std::sync::atomic::{AtomicU32, AtomicU64};
+
+    use super::{Upcall, DONE, IDLE, RECOVER, REQUEST, STATE};
+
+    #[test]
+    fn an_answer_to_a_request_of_a_dead_instance_is_none_to_the_next() {
+        let (state, descriptor) = (AtomicU32::new(IDLE), AtomicU64::new(0));
+        let upcall = Upcall { state, descriptor, kind: AtomicU32::new(RECOVER), listening: AtomicU32::new(1) };
+        let ask = || {
+            let word = upcall.next();
+            assert_eq!(word & STATE, REQUEST);
+            upcall.state.store(word, SeqCst);
+            word
+        };
+        let answer = |word: u32| upcall.state.compare_exchange(word, word & !STATE | DONE, SeqCst, SeqCst).is_ok();
+        let first = ask();
+        assert!(upcall.reset() && !upcall.reset());
+        assert!(!answer(first));
+        let second = ask();
+        assert!(!answer(first) && answer(second));
+        assert_eq!(upcall.state.load(SeqCst) & STATE, DONE);
+    }
+}
