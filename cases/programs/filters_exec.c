@@ -2,7 +2,7 @@
  * the filters of all before it hold.
  *
  * deny: some calls fail, one is caught by a handler. narrow: whatever neither the program nor the engine needs ends the process.
- * no-pair: the engine could not be put into the next image, which runs without it. */
+ * no-pair: the engine could not be put into the next image, which runs without it. none: no filters. */
 #define _GNU_SOURCE
 #include "tell.h"
 #include "filter.h"
@@ -78,7 +78,7 @@ int main(int argc, char **argv)
         for (int who = 0; who < 3; who++)
             tell("%d %d getpriority %s\n", image, i, outcome(syscall(SYS_getpriority, who, 0)));
         int before = caught;
-        long parent = getppid();
+        long parent = strcmp(mode, "none") ? getppid() : 0;
         tell("%d %d getppid %ld caught %d\n", image, i, parent, caught - before);
     }
     if (image + 1 < images) {

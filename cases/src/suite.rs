@@ -133,7 +133,7 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
         &["pipe_counter", "socket_echo", "heap", "descriptors", "signals", "tcp_epoll", "threads", "redis_aof"],
     ),
     (Attack::Together, &["pipe_counter", "heap", "files", "signals", "python_script", "threads", "taking_part"]),
-    (Attack::Supervisor, &["pipe_counter", "pipe_echo", "heap", "files", "threads"]),
+    (Attack::Supervisor, &["pipe_counter", "pipe_echo", "heap", "files", "threads", "execs"]),
     (Attack::Everything, &["file_counter", "cat_files"]),
     (Attack::Debugged, &["pipe_counter", "pipe_echo", "heap", "tcp_poll", "threads"]),
     (Attack::Stopped, &["pipe_counter", "socket_echo", "pipe_poll", "threads"]),

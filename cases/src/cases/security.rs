@@ -34,6 +34,7 @@ pub const CASES: &[Case] = &[
         .with_threads(),
     Case::new("filters_strict", |_| filters("strict", "300"), |_| Drive::Pipes(Input::none()))
         .may_report(&[Degradation::CallFilter]),
+    Case::new("execs", |_| filters_exec("filters_exec", "none", "20", "8"), |_| Drive::Pipes(Input::none())),
     // They stay when the program becomes another one.
     Case::new("filters_exec", |_| filters_exec("filters_exec", "deny", "20", "8"), |_| Drive::Pipes(Input::none())),
     Case::new(

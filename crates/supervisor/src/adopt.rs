@@ -121,7 +121,7 @@ impl Supervisor {
     }
 
     /// The process, watched from now on, if it is one of this generation's.
-    fn holder(&mut self, pid: pid_t) -> Option<pid_t> {
+    pub(crate) fn holder(&mut self, pid: pid_t) -> Option<pid_t> {
         // Looked at once it is watched: its number cannot have become another's since.
         (pid > 0 && self.kin.adopt(pid).is_ok()).then_some(())?;
         let holder = status::holder(&self.generation.session, pid);
@@ -138,6 +138,11 @@ impl Supervisor {
             self.folder.remove(&file_name("session", number));
             self.stores.remove(number);
             return Ok(());
+        }
+        // They end when the new image can be recovered, and what they hold with them.
+        let control = self.generation.control();
+        for anchor in [control.anchor_pid.load(Acquire), control.next_anchor.load(Acquire)] {
+            self.holder(anchor);
         }
         let new = Generation::new(&self.folder, number, newer, self.stores.open_generation(number)?)?;
         let previous = Box::new(std::mem::replace(&mut self.generation, new));
