@@ -1,7 +1,7 @@
 /* Is told of messages (mq_notify), each time anew: notify KIND ROUNDS [apart]. A notification that is lost is a hang.
  *
- * KIND: signal, realtime: a handler; wait: sigwaitinfo; file: a signalfd; thread: SIGEV_THREAD. With "apart" another process sends
- * the messages, some time later and whoever lives then; else the program itself. */
+ * KIND: signal, realtime: a handler; wait: sigwaitinfo; file: a signalfd; thread: SIGEV_THREAD; none: nothing (SIGEV_NONE), but it is
+ * registered. With "apart" another process sends the messages, some time later and whoever lives then; else the program itself. */
 #define _GNU_SOURCE
 #include "tell.h"
 #include <fcntl.h>
@@ -40,6 +40,8 @@ static void on_thread(union sigval given)
 static int ask(int number)
 {
     struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = signal_number, .sigev_value.sival_int = number};
+    if (kind == 'n')
+        event.sigev_notify = SIGEV_NONE;
     if (kind == 't') {
         event.sigev_notify = SIGEV_THREAD;
         event.sigev_notify_function = on_thread;
@@ -58,6 +60,8 @@ static void await_told(void)
             pthread_cond_wait(&changed, &lock);
         pthread_mutex_unlock(&lock);
         break;
+    case 'n':
+        break;
     case 'w':
         while (sigwaitinfo(&blocked, &info) < 0)
             must(errno == EINTR, "sigwaitinfo");
@@ -71,6 +75,16 @@ static void await_told(void)
         while (!told)
             sigsuspend(&before);
     }
+}
+
+/* A close of any of its descriptors of the queue ends that it is registered: of the next message it is not told. */
+static void close_one(int number)
+{
+    char answer[TEXT];
+    must(!close(dup(queue)), "close a descriptor of the queue");
+    must(!mq_send(queue, "nobody is told", 15, 0) && mq_receive(queue, answer, TEXT, NULL) > 0, "a message that nobody is told of");
+    tell("%d closed one, told %d times, message %s\n", number, told, answer);
+    must(!ask(number), "mq_notify after a close");
 }
 
 /* Sends what it is asked for, some time later. */
@@ -119,6 +133,8 @@ int main(int argc, char **argv)
             must(!ask(i), "mq_notify after it was taken back");
             tell("%d asked anew\n", i);
         }
+        if (i % 5 == 2 && kind != 't')
+            close_one(i);
         if (apart)
             must(write(orders[1], &i, sizeof i) == sizeof i, "order a message");
         else

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -44,6 +45,24 @@ static int has_ended(int fd)
     return n;
 }
 
+/* Which of those that the epoll watches have ended. */
+static unsigned long events(int epoll)
+{
+    struct epoll_event found[2 * MOST];
+    unsigned long all = 0;
+    int n = epoll_wait(epoll, found, 2 * MOST, 0);
+    must(n >= 0, "epoll_wait");
+    while (n--)
+        all |= found[n].data.u64;
+    return all;
+}
+
+static void watch(int epoll, int fd, unsigned long name, unsigned how)
+{
+    struct epoll_event event = {.events = EPOLLIN | how, .data.u64 = name};
+    must(!epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event), "epoll_ctl");
+}
+
 static void look(int round, const char *what, int fd)
 {
     int before = taken;
@@ -62,13 +81,17 @@ int main(int argc, char **argv)
     must(!sigaction(SIGUSR1, &action, NULL), "sigaction");
     int early = open_pidfd(getpid(), 0), copy = fcntl(early, F_DUPFD_CLOEXEC, 40), plain = dup2(early, 41);
     must(copy == 40 && plain == 41, "dup");
+    int epoll = epoll_create1(0), second = dup(epoll);
+    watch(epoll, early, 1, 0), watch(epoll, copy, 2, EPOLLET);
     pthread_t made[MOST];
     must(!pthread_barrier_init(&begun, NULL, threads + 1) && !pthread_barrier_init(&done, NULL, threads + 1), "barriers");
     for (long i = 0; i < threads; i++)
         must(!pthread_create(&made[i], NULL, stand, (void *)i), "pthread_create");
     pthread_barrier_wait(&begun);
-    for (int i = 0; i < threads; i++)
+    for (int i = 0; i < threads; i++) {
         of_threads[i] = open_pidfd(tids[i], PIDFD_FOR_THREAD);
+        watch(second, of_threads[i], 0x100 << i, i == 1 ? EPOLLONESHOT : 0);
+    }
     for (int round = 0; round < rounds; round++) {
         int late = open_pidfd(getpid(), O_NONBLOCK);
         look(round, "early", early);
@@ -77,6 +100,11 @@ int main(int argc, char **argv)
         look(round, "late", late);
         for (int i = 0; i < threads; i++)
             look(round, "thread", of_threads[i]);
+        tell("%d the epoll: %lx\n", round, events(epoll));
+        if (round % 50 == 49) {
+            struct epoll_event event = {.events = EPOLLIN, .data.u64 = 4};
+            must(!epoll_ctl(epoll, EPOLL_CTL_ADD, late, &event) && !epoll_ctl(second, EPOLL_CTL_DEL, late, NULL), "epoll_ctl");
+        }
         close(late);
     }
     if (threads) {
@@ -87,6 +115,13 @@ int main(int argc, char **argv)
                 usleep(1000);
             tell("thread %d has ended\n", i);
         }
+        /* By name, each once: one tells of its end once only. */
+        unsigned long all = 0, wanted = 0;
+        for (int i = 0; i < threads; i++)
+            wanted |= 0x100 << i;
+        while ((all & wanted) != wanted)
+            all |= events(epoll);
+        tell("the epoll tells of %lx\n", all);
     }
     return 0;
 }

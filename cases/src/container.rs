@@ -65,6 +65,7 @@ const REFUSED: &[(i64, &str)] = &[
     (300, "fanotify_init"),
     (304, "open_by_handle_at"),
     (308, "setns"),
+    (312, "kcmp"),
     (313, "finit_module"),
     (320, "kexec_file_load"),
     (321, "bpf"),
@@ -78,6 +79,8 @@ const REFUSED: &[(i64, &str)] = &[
     (431, "fsconfig"),
     (432, "fsmount"),
     (433, "fspick"),
+    (438, "pidfd_getfd"),
+    (440, "process_madvise"),
     (442, "mount_setattr"),
     (443, "quotactl_fd"),
 ];

@@ -67,12 +67,16 @@ const HUNTERS: &[(&str, &[&str])] = &[
     ("advice", &["kill::advice"]),
     ("open-span", &["kill::dense", "checked::dense"]),
     ("own-pidfds", &["kill::pidfds"]),
-    ("owners", &["kill::async_input"]),
+    ("watched-pidfds", &["kill::pidfds_threads", "kill::pidfds"]),
+    ("owners", &["kill::async_input", "kill::async_input_ioctl"]),
     ("barriers", &["kill::barriers"]),
     ("call-filters", &["kill::filters"]),
     ("filter-needs", &["calm::filters_closed"]),
     ("handed-filters", &["kill::filters_exec"]),
     ("notifications", &["kill::notify_apart", "kill::notify"]),
+    ("entered", &["kill::queues_handed"]),
+    ("half-made", &["kill::objects"]),
+    ("semaphore-undo", &["together::undone_alone"]),
     ("joined-lookup", &["aimed::printers", "kill::printers"]),
 ];
 

@@ -20,6 +20,16 @@ pub const CASES: &[Case] = &[
     )
     // How many were waiting nobody knows; that there is something to be read the program is told.
     .may_report(&[Degradation::SignalLost]),
+    Case::new(
+        "async_input_ioctl",
+        |_| Ok(Program::new(&[&program("async_input"), "ioctl"])),
+        |_| Drive::Socket(noise(100_000)),
+    ),
+    Case::new(
+        "async_input_group",
+        |_| Ok(Program::new(&[&program("async_input"), "group"])),
+        |_| Drive::Socket(noise(100_000)),
+    ),
     Case::new("cat", |_| Ok(Program::new(&["/bin/cat"])), pipe).needs(&["/bin/cat"]),
     Case::new("cat_files", |_| Ok(Program::new(&["/bin/cat"])), |_| Drive::Files(noise(8_000_000).bytes))
         .needs(&["/bin/cat"]),

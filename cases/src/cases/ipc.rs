@@ -21,10 +21,28 @@ pub const CASES: &[Case] = &[
         |_| Drive::Pipes(Input::none()),
     )
     .with_threads(),
+    // What another process takes at once, so that the queues do not tell.
+    Case::new("queues_handed", |_| Ok(Program::new(&[&program("handed"), "600"])), |_| Drive::Pipes(Input::none()))
+        .may_report(&[Degradation::Children]),
+    Case::new("objects", |_| Ok(Program::new(&[&program("objects"), "100"])), |_| Drive::Pipes(Input::none())),
+    Case::new("undone", |_| Ok(Program::new(&[&program("undone"), "300"])), |_| Drive::Pipes(Input::none()))
+        .may_report(&[Degradation::Children]),
+    Case::new(
+        "undone_exec",
+        |_| Ok(Program::new(&[&program("undone"), "300", "remake"])),
+        |_| Drive::Pipes(Input::none()),
+    )
+    .may_report(&[Degradation::Children]),
+    Case::new(
+        "undone_alone",
+        |_| Ok(Program::new(&[&program("undone"), "300", "alone"])),
+        |_| Drive::Pipes(Input::none()),
+    ),
     Case::new("notify", |_| notify("signal", &[]), |_| Drive::Pipes(Input::none())),
     Case::new("notify_realtime", |_| notify("realtime", &[]), |_| Drive::Pipes(Input::none())),
     Case::new("notify_wait", |_| notify("wait", &[]), |_| Drive::Pipes(Input::none())),
     Case::new("notify_file", |_| notify("file", &[]), |_| Drive::Pipes(Input::none())),
+    Case::new("notify_none", |_| notify("none", &[]), |_| Drive::Pipes(Input::none())),
     Case::new("notify_thread", |_| notify("thread", &[]), |_| Drive::Pipes(Input::none())).with_threads(),
     // By another process, which is not protected and goes on while the program is dead.
     Case::new("notify_apart", |_| notify("signal", &["apart"]), |_| Drive::Pipes(Input::none()))

@@ -13,4 +13,14 @@ pub const CASES: &[Case] = &[
     Case::new("jail", |_| Ok(Program::new(&[&program("jail"), "300"])), |_| Drive::Pipes(Input::none()))
         .root_only()
         .may_report(&[Degradation::ProcHidden]),
+    Case::new("own_faults", |_| Ok(Program::new(&[&program("own_faults"), "100"])), |_| Drive::Pipes(Input::none()))
+        .may_report(&[Degradation::OwnFaults]),
+    Case::new(
+        "own_faults_device",
+        |_| Ok(Program::new(&[&program("own_faults"), "100", "device"])),
+        |_| Drive::Pipes(Input::none()),
+    )
+    .root_only()
+    .needs(&["/dev/userfaultfd"])
+    .may_report(&[Degradation::OwnFaults]),
 ];

@@ -30,6 +30,7 @@ const NAMES: &[&str] = &[
     "control-group",
     "memory-lock",
     "call-filter",
+    "own-faults",
 ];
 
 /// What of the program is not preserved.

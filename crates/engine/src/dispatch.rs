@@ -309,6 +309,7 @@ fn serve(e: &mut Engine, t: &mut Thread, call: Call) -> Outcome {
         Class::Object if call.nr == calls::epoll::EPOLL_CTL => Return(calls::epoll::control(e, t, &call)),
         Class::Object if calls::contexts::is_one(call.nr) => Return(calls::contexts::serve(e, t, &call)),
         Class::Object if call.nr == calls::notifications::MQ_NOTIFY => Return(calls::notifications::serve(e, t, &call)),
+        Class::Object if call.nr == calls::own_faults::USERFAULTFD => Return(calls::own_faults::serve(e, t, &call)),
         Class::Object if calls::queues::is_one(call.nr) => Return(calls::queues::serve(e, t, &call)),
         Class::Object if calls::segments::is_one(call.nr) => Return(calls::segments::serve(e, t, &call)),
         // Watches and rules are the descriptor's, which the anchor keeps.

@@ -96,6 +96,16 @@ impl Operation {
         self.found.take()
     }
 
+    /// That result, left where it is.
+    pub fn found(&self) -> Option<i64> {
+        self.found
+    }
+
+    /// Identifier of the next part.
+    pub fn id(&self) -> u64 {
+        operation_id(self.seq, self.part)
+    }
+
     /// Did the predecessor leave the result of the next part?
     pub fn was_found(&self) -> bool {
         self.found.is_some()

@@ -50,7 +50,7 @@ degradations! {
     MappingLost = 13, "mapping-lost";
     /// The engine's addresses were taken, or are more than a limit (ulimit -v) leaves; the program runs unprotected.
     AddressTaken = 14, "address-taken";
-    /// A call on a kernel object that is not brought back was made (mq_notify, keyrings, userfaultfd …).
+    /// A call on a kernel object that is not brought back was made (mq_notify, keyrings, performance counters …).
     KernelObject = 15, "kernel-object";
     /// The program is a 32-bit binary; it runs unprotected.
     ForeignAbi = 16, "foreign-abi";
@@ -76,4 +76,6 @@ degradations! {
     MemoryLock = 26, "memory-lock";
     /// A filter of system calls (seccomp), or one thread's rules of Landlock, leave the engine without what it needs, or the program executed another one under its filters; it runs on without protection.
     CallFilter = 27, "call-filter";
+    /// The program serves page faults of its own memory (userfaultfd), which the engine could not wait for; it runs on without protection.
+    OwnFaults = 28, "own-faults";
 }

@@ -22,6 +22,8 @@ pub mod owner_kind {
     pub const OTHER: u32 = 0;
     pub const PROCESS: u32 = 1;
     pub const THREAD: u32 = 2;
+    /// The group that the program is in.
+    pub const GROUP: u32 = 3;
 }
 
 /// Fixed part of a descriptor; `path_len` bytes of path follow in its store object.

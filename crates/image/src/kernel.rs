@@ -66,6 +66,9 @@ pub struct KernelState {
     /// By the numbers that the program knows.
     pub timers: [PosixTimer; TIMERS],
     pub notifications: [Notification; NOTIFICATIONS],
+    pub semaphores: [Undo; UNDOS],
+    /// 1: the program is to undo more than there is room for here.
+    pub more_undos: u64,
 }
 
 /// How the program locks memory.
@@ -141,4 +144,23 @@ pub struct Notification {
 impl Notification {
     pub const NONE: Notification =
         Notification { used: 0, kind: 0, signal: 0, fd: 0, inode: 0, value: 0, owner: 0, by_dead: 0 };
+}
+
+/// Semaphores of which a commit knows what the program's end is to undo (SEM_UNDO).
+pub const UNDOS: usize = 32;
+
+/// What the program has done to a semaphore and its end undoes. Zeroes: nothing.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+pub struct Undo {
+    /// The set.
+    pub id: u32,
+    /// Which one of it.
+    pub number: u16,
+    /// The sum of all changes.
+    pub sum: i16,
+}
+
+impl Undo {
+    pub const NONE: Undo = Undo { id: 0, number: 0, sum: 0 };
 }

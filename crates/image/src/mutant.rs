@@ -104,6 +104,14 @@ pub enum Mutant {
     HandedFilters,
     /// A recovered process is told of messages as the dead one would have been.
     Notifications,
+    /// An epoll that watches a pidfd of the program itself watches the one opened again.
+    WatchedPidfds,
+    /// What a call reads tells that it was made.
+    Entered,
+    /// What was made of a kind that has no name is found again.
+    HalfMade,
+    /// What was undone of semaphores when all had died is done again.
+    SemaphoreUndo,
 }
 
 impl Mutant {
@@ -158,6 +166,10 @@ impl Mutant {
         (Mutant::FilterNeeds, "filter-needs"),
         (Mutant::HandedFilters, "handed-filters"),
         (Mutant::Notifications, "notifications"),
+        (Mutant::WatchedPidfds, "watched-pidfds"),
+        (Mutant::Entered, "entered"),
+        (Mutant::HalfMade, "half-made"),
+        (Mutant::SemaphoreUndo, "semaphore-undo"),
     ];
 
     pub const fn bit(self) -> u64 {

@@ -240,7 +240,7 @@ fn range(call: &Call) -> RangeInclusive<i32> {
 
 /// fcntl: the commands that make or mark descriptors; all others as the table says.
 pub fn fcntl(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
-    if owners::is_one(call) {
+    if owners::is_one(e, call) {
         return owners::serve(e, call);
     }
     match call.args[1] {

@@ -1,6 +1,6 @@
 //! ioctl: requests that only ask, requests about the terminal, and all others.
 
-use crate::calls::{groups, window};
+use crate::calls::{groups, own_faults, owners, window};
 use crate::dispatch::{interruptible, redo, Call};
 use crate::inputs::readiness::{self, FIONREAD};
 use crate::state::Engine;
@@ -14,8 +14,10 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         window::TIOCGWINSZ => window::ask(e, t, call),
         groups::TIOCGPGRP => groups::ask_foreground(e, t, call),
         groups::TIOCSPGRP => groups::set_foreground(e, t, call),
+        own_faults::USERFAULTFD_IOC_NEW => own_faults::serve(e, t, call),
         FIONREAD => readiness::answer(e, call).unwrap_or_else(|| interruptible(t, call)),
         request if ASKING.contains(&request) => interruptible(t, call),
+        _ if owners::is_one(e, call) => owners::serve(e, call),
         _ => redo(e, t, call),
     }
 }

@@ -116,6 +116,18 @@ pub fn spend(epoll: i32, interest: &Interest) {
     }
 }
 
+/// Has the epoll watch what is open under the interest's number now.
+pub fn watch(epoll: i32, interest: &Interest) {
+    // SAFETY: the program had it watched; one that is watched already stays as it is.
+    unsafe { syscall!(EPOLL_CTL, epoll, ADD, interest.fd, interest.event().as_ptr()) };
+}
+
+/// Has it do so no more.
+pub fn leave(epoll: i32, fd: i32) {
+    // SAFETY: takes away what was watched under the number; if nothing was, there is no effect.
+    unsafe { syscall!(EPOLL_CTL, epoll, DEL, fd, 0) };
+}
+
 fn set(epoll: i32, interest: &Interest) {
     // SAFETY: changes an interest that is there.
     unsafe { syscall!(EPOLL_CTL, epoll, MOD, interest.fd, interest.event().as_ptr()) };

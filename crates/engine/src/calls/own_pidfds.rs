@@ -1,6 +1,7 @@
 //! pidfds that the program has of itself and of its threads. The kernel knows a process by one as long as it lives: in a recovered
 //! one they stand for the dead, and are opened again, under the same numbers.
 
+use super::watched_pidfds;
 use crate::control::degrade;
 use crate::dispatch::Call;
 use crate::mutant::without;
@@ -17,9 +18,7 @@ use outlast_image::mutant::Mutant;
 const O_NONBLOCK: u32 = 0o4000;
 /// PIDFD_THREAD, which is O_EXCL.
 const THREAD: u32 = 0o200;
-const O_CLOEXEC: u64 = 0o2000000;
-const FD_CLOEXEC: u32 = 1;
-const F_GETFD: u64 = 1;
+const F_SETFD: u64 = 2;
 const F_GETFL: u64 = 3;
 
 /// How many processes and threads are kept apart.
@@ -134,16 +133,16 @@ fn open_again(e: &mut Engine, fd: i32, cold: bool) {
     };
     // SAFETY: asks about a descriptor, and puts one of this process in its place.
     unsafe {
-        let (flags, fd_flags) = match cold {
-            true => (d.flags, d.fd_flags),
-            false => (syscall!(nr::FCNTL, fd, F_GETFL) as u32, syscall!(nr::FCNTL, fd, F_GETFD) as u32),
-        };
+        let flags = if cold { d.flags } else { syscall!(nr::FCNTL, fd, F_GETFL) as u32 };
+        if cold {
+            syscall!(nr::FCNTL, fd, F_SETFD, d.fd_flags);
+        }
         let new = syscall!(nr::PIDFD_OPEN, real, flags & (O_NONBLOCK | THREAD));
         if err::is(new) {
             return degrade(Degradation::KernelObject);
         }
         if new != fd as i64 {
-            syscall!(nr::DUP3, new, fd, if fd_flags & FD_CLOEXEC != 0 { O_CLOEXEC } else { 0 });
+            watched_pidfds::replace(e, fd, new as i32);
             syscall!(nr::CLOSE, new);
         }
         if let Some(inode) = inode_of(fd) {

@@ -1,6 +1,6 @@
-//! Whom the kernel sends a signal when something can be read or written (F_SETOWN, O_ASYNC). It keeps that with the open file, but as
-//! a process: a recovered one is made the owner anew, and told of what can be read or written then, since nobody was while nobody
-//! lived.
+//! Whom the kernel sends a signal when something can be read or written (F_SETOWN, FIOSETOWN, O_ASYNC). It keeps that with the open
+//! file, but as a process or group: a recovered one is made the owner anew, and told of what can be read or written then, since nobody
+//! was while nobody lived. So is its group, which may have died with it.
 
 use crate::dispatch::{native, Call};
 use crate::inputs::readiness;
@@ -9,11 +9,11 @@ use crate::numbers;
 use crate::queued;
 use crate::scratch;
 use crate::state::{object, Engine};
-use crate::sys::{nr, syscall};
+use crate::sys::{err, nr, syscall};
 use crate::user;
 use crate::world;
 use core::mem::size_of;
-use outlast_image::descriptor::{owner_kind, Descriptor};
+use outlast_image::descriptor::{descriptor_kind, owner_kind, Descriptor};
 use outlast_image::mutant::Mutant;
 
 const F_GETFL: u64 = 3;
@@ -24,9 +24,16 @@ const F_SETOWN_EX: u64 = 15;
 const F_GETOWN_EX: u64 = 16;
 const O_ASYNC: i64 = 0o20000;
 
+/// The same by ioctl, which sockets alone know.
+const FIOSETOWN: u64 = 0x8901;
+const SIOCSPGRP: u64 = 0x8902;
+const FIOGETOWN: u64 = 0x8903;
+const SIOCGPGRP: u64 = 0x8904;
+
 /// Types of owner, in `struct f_owner_ex`.
 const OF_THREAD: i32 = 0;
 const OF_PROCESS: i32 = 1;
+const OF_GROUP: i32 = 2;
 
 const SIGIO: i32 = 29;
 const SI_KERNEL: u64 = 0x80;
@@ -38,16 +45,35 @@ const POLLOUT: u16 = 4;
 /// `struct f_owner_ex`: type and number.
 type Owner = [i32; 2];
 
-/// Does the fcntl ask for the owner of a file, or set it?
-pub fn is_one(call: &Call) -> bool {
-    matches!(call.args[1], F_SETOWN | F_GETOWN | F_SETOWN_EX | F_GETOWN_EX)
+/// Does the call ask for the owner of a file, or set it?
+pub fn is_one(e: &mut Engine, call: &Call) -> bool {
+    match (call.nr, call.args[1] & 0xffff_ffff) {
+        (nr::IOCTL, FIOSETOWN | SIOCSPGRP | FIOGETOWN | SIOCGPGRP) => e.fds.kind(call.fd()) == descriptor_kind::SOCKET,
+        (nr::IOCTL, _) => false,
+        (_, command) => matches!(command, F_SETOWN | F_GETOWN | F_SETOWN_EX | F_GETOWN_EX),
+    }
 }
 
 /// Private, and the same when it is done again: no commit of its own.
 pub fn serve(e: &mut Engine, call: &Call) -> i64 {
-    let [fd, command, arg, ..] = call.args;
-    match command {
-        F_GETOWN => numbers::to_program(native(call)),
+    let [_, command, arg, ..] = call.args;
+    match command & 0xffff_ffff {
+        FIOGETOWN | SIOCGPGRP if call.nr == nr::IOCTL => {
+            let r = native(call);
+            if let Some(number) = user::read::<i32>(arg).filter(|_| r == 0) {
+                user::write(arg, &either_known(number));
+            }
+            r
+        }
+        FIOSETOWN | SIOCSPGRP if call.nr == nr::IOCTL => match user::read::<i32>(arg) {
+            Some(number) => make(e, call, by_sign(number)),
+            None => native(call),
+        },
+        F_GETOWN => match native(call) {
+            // An error, or the number of a group, which the kernel tells from one.
+            number if err::is(number) => number,
+            number => either_known(number as i32) as i64,
+        },
         F_GETOWN_EX => {
             let r = native(call);
             if let Some([kind, number]) = user::read::<Owner>(arg).filter(|_| r == 0) {
@@ -55,18 +81,35 @@ pub fn serve(e: &mut Engine, call: &Call) -> i64 {
             }
             r
         }
-        F_SETOWN if (arg as i32) < 0 => native(call),
-        _ => {
-            let wanted = if command == F_SETOWN { Some([OF_PROCESS, arg as i32]) } else { user::read::<Owner>(arg) };
-            let Some([kind, number]) = wanted else { return native(call) };
-            let r = set(fd as i32, [kind, if number > 0 { numbers::to_kernel(number as u64) as i32 } else { number }]);
-            if r == 0 {
-                (e.kernel.owners, e.kernel_dirty) = (1, true);
-                e.fds.changed(fd as i32);
-            }
-            r
-        }
+        F_SETOWN => make(e, call, by_sign(arg as i32)),
+        _ => make(e, call, user::read::<Owner>(arg)),
     }
+}
+
+/// Of a process, or, as a negative number, of a group. `None`: neither.
+fn by_sign(number: i32) -> Option<Owner> {
+    match number {
+        0.. => Some([OF_PROCESS, number]),
+        _ => number.checked_neg().map(|group| [OF_GROUP, group]),
+    }
+}
+
+/// Such a number as the program knows it.
+fn either_known(number: i32) -> i32 {
+    match number {
+        ..0 => -(numbers::to_program(-(number as i64)) as i32),
+        _ => numbers::to_program(number as i64) as i32,
+    }
+}
+
+fn make(e: &mut Engine, call: &Call, wanted: Option<Owner>) -> i64 {
+    let Some([kind, number]) = wanted else { return native(call) };
+    let r = set(call.fd(), [kind, if number > 0 { numbers::to_kernel(number as u64) as i32 } else { number }]);
+    if r == 0 {
+        (e.kernel.owners, e.kernel_dirty) = (1, true);
+        e.fds.changed(call.fd());
+    }
+    r
 }
 
 fn set(fd: i32, owner: Owner) -> i64 {
@@ -77,7 +120,7 @@ fn set(fd: i32, owner: Owner) -> i64 {
 /// The owner's number as the program knows it.
 fn known(e: &Engine, kind: i32, number: i32) -> i32 {
     match kind {
-        OF_PROCESS => numbers::to_program(number as i64) as i32,
+        OF_PROCESS | OF_GROUP => numbers::to_program(number as i64) as i32,
         OF_THREAD if number as u64 == numbers::own() => e.kernel.pid as i32,
         OF_THREAD => of_thread(number).unwrap_or(number),
         _ => number,
@@ -102,8 +145,14 @@ pub fn of(e: &Engine, fd: i32) -> (u32, u32) {
         OF_PROCESS if number as u64 == numbers::own() => (owner_kind::PROCESS, e.kernel.pid),
         OF_THREAD if number as u64 == numbers::own() => (owner_kind::THREAD, e.kernel.pid),
         OF_THREAD => of_thread(number).map_or((owner_kind::OTHER, 0), |tid| (owner_kind::THREAD, tid as u32)),
+        OF_GROUP if number == own_group() => (owner_kind::GROUP, e.kernel.pgid),
         _ => (owner_kind::OTHER, 0),
     }
+}
+
+fn own_group() -> i32 {
+    // SAFETY: no effect.
+    unsafe { syscall!(nr::GETPGID, 0) as i32 }
 }
 
 /// Makes this process the owner of what the dead one owned, and sends it what that may have missed. All signals are blocked.
@@ -120,6 +169,7 @@ pub fn restore(e: &mut Engine) {
                 Some((_, real)) => [OF_THREAD, real as i32],
                 None => continue,
             },
+            owner_kind::GROUP => [OF_GROUP, own_group()],
             _ => continue,
         };
         if set(fd, owner) == 0 {

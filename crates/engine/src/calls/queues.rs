@@ -2,7 +2,8 @@
 //! A call is made without waiting, behind a commit; the wait between two tries changes nothing.
 
 use super::message::DATA;
-use super::notifications;
+use super::semaphore_undo::{self, SEM_UNDO};
+use super::{notifications, objects};
 use crate::commit::commit;
 use crate::dispatch::{interruptible, native, visible, Call};
 use crate::noted::queue::{
@@ -34,7 +35,6 @@ const ENOMSG: i64 = -42;
 const EIDRM: i64 = -43;
 const IPC_EXCL: u64 = 0o2000;
 const O_EXCL: u64 = 0o200;
-const SEM_UNDO: u16 = 0x1000;
 /// Between two tries to send what does not fit: nobody tells when there is room.
 const PAUSE: [u64; 2] = [0, 1_000_000];
 
@@ -59,12 +59,27 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         SEMCTL if !matches!(a[2] & !IPC_64, IPC_RMID | IPC_SET | SETVAL | SETALL) => native(call),
         MSGCTL if !matches!(a[1] & !IPC_64, IPC_RMID | IPC_SET) => native(call),
         MQ_GETSETATTR if a[1] == 0 => native(call),
+        _ if objects::makes(call) => objects::serve(e, t, call),
         nr if moves(nr) && fits(call) => {
             let r = once(e, t, call);
             notifications::look(e);
             r
         }
+        SEMCTL => {
+            semaphores_set(e, call);
+            visible(e, t, call)
+        }
         _ => visible(e, t, call),
+    }
+}
+
+/// Before the commit, so that whoever is resumed from it undoes nothing of what is set.
+fn semaphores_set(e: &mut Engine, call: &Call) {
+    let [set, number, command, ..] = call.args;
+    match command & !IPC_64 {
+        SETVAL => semaphore_undo::forget(e, set, Some(number)),
+        SETALL | IPC_RMID => semaphore_undo::forget(e, set, None),
+        _ => {}
     }
 }
 
@@ -131,6 +146,13 @@ fn changes(call: &Call, room: &mut [Change; CHANGES]) -> Option<usize> {
     Some(count)
 }
 
+/// The changes to semaphores that a dead predecessor made by the call which the commit stands before.
+pub fn made<'a>(call: &Call, operation: &Operation, room: &'a mut [Change; CHANGES]) -> &'a [Change] {
+    let count = if matches!(call.nr, SEMOP | SEMTIMEDOP) { changes(call, room).unwrap_or(0) } else { 0 };
+    let is_made = operation.found().map_or_else(|| queue::was_made(operation.id()), |r| r == 0);
+    &room[..if is_made { count } else { 0 }]
+}
+
 /// Does what the commit stands before, unless a dead predecessor did, and gives what came to the program. EAGAIN: it has to wait.
 pub fn finish(e: &mut Engine, t: &mut Thread, call: &Call, operation: &mut Operation) -> i64 {
     let mut room = [[0; 3]; CHANGES];
@@ -145,6 +167,9 @@ pub fn finish(e: &mut Engine, t: &mut Thread, call: &Call, operation: &mut Opera
             return r;
         }
     };
+    if r == 0 && matches!(call.nr, SEMOP | SEMTIMEDOP) {
+        semaphore_undo::changed(e, call.args[0], &room[..count]);
+    }
     if r < 0 || !takes(call.nr) {
         return r;
     }

@@ -2,6 +2,7 @@
 //! As long as nobody else has it attached, its content goes back to the commit with the rest of memory, also if it was
 //! removed and so died with the process. What several processes have attached stays as it is.
 
+use super::objects;
 use crate::control::degrade;
 use crate::dispatch::{native, visible, Call};
 use crate::regions::{self, Regions};
@@ -52,6 +53,7 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     match call.nr {
         SHMAT => attach(e, t, call),
         SHMDT => detach(e, t, call),
+        _ if objects::makes(call) => objects::serve(e, t, call),
         SHMCTL if !matches!(call.args[1], IPC_RMID | IPC_SET | SHM_LOCK | SHM_UNLOCK) => ask(call),
         _ => visible(e, t, call),
     }

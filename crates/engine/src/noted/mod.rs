@@ -18,7 +18,9 @@
 //! | write, writev, send, sendto, sendmsg, sendmmsg, sendfile | sockets | sendmmsg stores `msg_len` |
 //! | accept, accept4, open with O_CREAT or O_TRUNC | | the descriptor |
 //! | msgrcv, mq_receive | | the message itself, over a mark that none leaves |
-//! | msgsnd, mq_send, semop | | the queue or set before and after |
+//! | mq_send, semop, msgsnd of what ends with a zero | | a page that had no memory before the kernel read there |
+//! | msgsnd | | the queue before and after |
+//! | shmget, semget, msgget | what nobody has yet | a permission that the engine takes back |
 //! | mkdir, mknod, symlink, link, unlink, rmdir, rename, removexattr, bind, connect | | the state before and after |
 //!
 //! What keeps the window of one call: a kill inside the call itself loses or repeats it, or, for an input, what it took.
@@ -38,8 +40,10 @@
 
 mod counter;
 mod descriptor;
+mod entered;
 pub mod names;
 mod note;
+pub mod object;
 mod pipe;
 pub mod queue;
 pub mod records;

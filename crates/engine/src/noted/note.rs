@@ -32,7 +32,7 @@ pub mod how {
     pub const COUNTER: u64 = 9;
     /// The program's own pipe held `start` bytes before.
     pub const COUNTED: u64 = 10;
-    /// `words` holds what was to be seen before; a second look tells.
+    /// `words` holds what was to be seen before; a second look tells, or what the kernel has read, if `staged` is not 0.
     pub const WITNESS: u64 = 11;
     /// The kernel writes a message over a mark that none leaves.
     pub const QUEUE: u64 = 12;

@@ -18,7 +18,7 @@ use crate::calls::contexts;
 use crate::calls::threads::restore_process_state;
 use crate::calls::timers::SIGALRM;
 use crate::calls::{directory, groups, notifications, window};
-use crate::calls::{own_pidfds, owners};
+use crate::calls::{own_pidfds, owners, semaphore_undo, watched_pidfds};
 use crate::control::{self, control, degrade, event, fail, phase};
 use crate::delivery;
 use crate::entry;
@@ -151,6 +151,7 @@ unsafe fn run(rung: Rung) -> ! {
     if rung == Rung::Cold {
         // What a fresh process is limited by is none of the program's doing.
         (e.kernel.limits, e.kernel_dirty) = ([0; 2], true);
+        semaphore_undo::restore(e, others.pending(), &operation, other == other_state::COPY);
     }
     if !rewound {
         if let Err(why) = entry::begin(e, Content::Saved) {
@@ -235,6 +236,7 @@ fn report(e: &mut Engine, rung: Rung, begun: u64) {
 
 /// Closes what the commit does not know.
 fn close_extra(e: &mut Engine, rewound: bool) {
+    watched_pidfds::put_back(e);
     if !rewound || descriptors::has_extra(e) {
         descriptors::close_extra(e);
     }

@@ -75,6 +75,7 @@ fn operate(e: &mut Engine, t: &mut Thread, call: &Call, kind: u32, operation: &m
         Some(Class::Input) => calls::input::finish(e, t, call, operation),
         Some(Class::Output) => calls::output::finish(e, t, call, operation),
         _ if calls::queues::moves(call.nr) => calls::queues::finish(e, t, call, operation),
+        _ if calls::objects::makes(call) => calls::objects::finish(e, call, operation),
         _ if kind == pending_kind::NOTED || !e.ring.available() => noted::names::finish(e, t, call, operation),
         _ => calls::names::finish(e, t, call, operation),
     }
