@@ -138,7 +138,7 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "taking_part",
             "notify",
             "filters_exec",
-            "queues_handed",
+            "queues",
         ],
     ),
     (
