@@ -40,6 +40,7 @@ FUZZ = cd fuzz && RUSTC_BOOTSTRAP=1 cargo fuzz run --sanitizer none
 fuzz: install-deps
 	command -v cargo-fuzz >/dev/null || cargo install --quiet --locked cargo-fuzz
 	$(FUZZ) store_open -- -max_total_time=$(FUZZ_SECONDS)
+	$(FUZZ) archive_read -- -max_len=256 -max_total_time=$(FUZZ_SECONDS)
 	$(FUZZ) decode -- -max_len=15 -max_total_time=$(FUZZ_SECONDS)
 	$(FUZZ) plan -- -max_len=512 -dict=plan.dict -max_total_time=$(FUZZ_SECONDS)
 

@@ -1,15 +1,16 @@
 //! The archive of one program: keeping generations, and giving them up.
 
-use crate::block::Spot;
+use crate::block::{Sealing, Spot};
 use crate::copying::{copy, Copied, Output, Writer};
 use crate::error::ArchiveError;
 use crate::generation::Generation;
-use crate::index::{Index, Kept, Piece};
+use crate::index::{FileId, Index, Kept, Piece};
 use crate::pages::Pages;
 use crate::place::{Part, Place};
 use crate::policy::{surplus, Policy};
+use crate::seal::random;
 use rustix::fs::{fallocate, FallocateFlags};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::BorrowedFd;
@@ -35,25 +36,31 @@ pub struct Archive {
     blocks: BTreeMap<Spot, Use>,
     /// What the newest generation holds, if that is known.
     newest: Pages,
+    /// Ids of the files of sealed blocks that were written by this process.
+    ids: BTreeMap<u64, FileId>,
+    /// What could not be read when the archive was opened.
+    damaged: Vec<u64>,
 }
 
 impl Archive {
-    /// Opens an archive, which may be empty, and removes what was left half done.
+    /// Opens an archive, which may be empty, and removes what was left half done or cannot be read.
     ///
     /// # Errors
-    /// `Kernel`.
+    /// `Kernel`, and those about keys: then everything is left as it is, for whoever has the right key.
     pub fn open(place: Place, policy: Policy) -> Result<Self, ArchiveError> {
         let files = place.files()?;
         let next = files.last().map_or(1, |(number, _)| number + 1);
         let (kept, blocks, newest) = (Vec::new(), BTreeMap::new(), Pages::default());
-        let mut archive = Self { place, policy, kept, next, blocks, newest };
-        for (number, part) in &files {
-            match part {
-                Part::NewIndex => archive.place.remove(*number, *part),
-                Part::Index => archive.take_up(*number),
-                Part::Pages => (),
-            }
+        let (ids, damaged) = (BTreeMap::new(), Vec::new());
+        let mut archive = Self { place, policy, kept, next, blocks, newest, ids, damaged };
+        for (number, _) in files.iter().filter(|(_, part)| *part == Part::Index) {
+            archive.take_up(*number)?;
         }
+        for (number, _) in files.iter().filter(|(_, part)| *part == Part::NewIndex) {
+            archive.place.remove(*number, Part::NewIndex);
+        }
+        // Whoever wants one would only be told that it is damaged.
+        archive.damaged.iter().for_each(|number| archive.place.remove(*number, Part::Index));
         for (number, _) in files.iter().filter(|(_, part)| *part == Part::Pages) {
             archive.tidy(*number);
         }
@@ -78,16 +85,25 @@ impl Archive {
         &self.place
     }
 
-    fn take_up(&mut self, number: u64) {
-        let index = self.place.open(number, Part::Index, false).ok().and_then(|file| Index::decode(number, file).ok());
-        match (index, listed(&self.place, number)) {
-            (Some(index), Some(kept)) => {
+    /// What could not be read when the archive was opened, and is gone.
+    pub fn damaged(&self) -> &[u64] {
+        &self.damaged
+    }
+
+    fn take_up(&mut self, number: u64) -> Result<(), ArchiveError> {
+        match (self.index(number), listed(&self.place, number)) {
+            (Ok(index), Some(kept)) => {
                 self.count(&index.pieces);
                 self.kept.push(kept);
             }
-            // Whoever wants it would only be told that it is damaged.
-            _ => self.place.remove(number, Part::Index),
+            (Err(error), _) if error.is_about_key() => return Err(error),
+            _ => self.damaged.push(number),
         }
+        Ok(())
+    }
+
+    fn index(&self, number: u64) -> Result<Index, ArchiveError> {
+        Index::decode(number, self.place.open(number, Part::Index, false)?, self.place.seal())
     }
 
     fn count(&mut self, pieces: &[Piece]) {
@@ -122,10 +138,11 @@ impl Archive {
             hold.release();
         }
         match made {
-            Ok((pages, pieces)) => {
+            Ok((pages, index)) => {
                 self.next += 1;
                 self.newest = pages;
-                self.count(&pieces);
+                self.count(&index.pieces);
+                self.ids = index.files.into_iter().map(|file| (file.file, file)).collect();
                 let kept = listed(&self.place, number).ok_or(ArchiveError::Damaged(number))?;
                 self.kept.push(kept);
                 Ok(kept)
@@ -145,18 +162,27 @@ impl Archive {
         store: BorrowedFd<'_>,
         writer: &Writer<'_>,
         known: &Pages,
-    ) -> Result<(Pages, Vec<Piece>), ArchiveError> {
+    ) -> Result<(Pages, Index), ArchiveError> {
         let file = self.place.create(number, Part::Pages)?;
         let most = self.policy.budget;
-        let mut output = Output { place: &self.place, file, number, end: 0, most, looked: 0 };
+        let own = FileId { file: number, id: random()? };
+        let sealing = self.place.seal().map(|seal| Sealing { seal, id: own.id });
+        let mut output = Output { place: &self.place, file, number, sealing, end: 0, most, looked: 0 };
         let Copied { seq, pages, objects } = copy(store, writer, known, &mut output)?;
         // Once it is read: nobody who asks for the state at a time gets a later one.
         let time_us = SystemTime::UNIX_EPOCH.elapsed().map_or(0, |time| time.as_micros() as u64);
-        let index = Index { number, time_us, seq, pieces: pages.pieces(), objects };
+        let (pieces, mut files) = (pages.pieces(), Vec::new());
+        if sealing.is_some() {
+            let named: BTreeSet<u64> = pieces.iter().map(|piece| piece.file).collect();
+            let id = |file: &u64| if *file == number { Some(own) } else { self.ids.get(file).copied() };
+            // What this process did not write it compares nothing with.
+            files = named.iter().map(id).collect::<Option<_>>().ok_or(ArchiveError::Damaged(number))?;
+        }
+        let index = Index { number, time_us, seq, pieces, files, objects };
         let mut file = self.place.create(number, Part::NewIndex)?;
-        file.write_all(&index.encode()?)?;
+        file.write_all(&index.encode(self.place.seal())?)?;
         self.place.promote(number)?;
-        Ok((pages, index.pieces))
+        Ok((pages, index))
     }
 
     /// Gives up what the policy does not want any more.
@@ -184,7 +210,7 @@ impl Archive {
     }
 
     fn give_up(&mut self, number: u64) {
-        let index = self.place.open(number, Part::Index, false).ok().and_then(|file| Index::decode(number, file).ok());
+        let index = self.index(number).ok();
         self.place.remove(number, Part::Index);
         self.kept.retain(|kept| kept.number != number);
         if self.kept.is_empty() {
@@ -224,7 +250,7 @@ impl Archive {
     /// A generation, to be read.
     ///
     /// # Errors
-    /// `Missing`, `Damaged`, `Newer`.
+    /// `Missing`, `Damaged`, `Newer`, and those about keys.
     pub fn generation(&self, number: u64) -> Result<Generation<'_>, ArchiveError> {
         Generation::read(&self.place, number)
     }

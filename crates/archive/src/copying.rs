@@ -1,6 +1,6 @@
 //! Reading a store that a program is writing to.
 
-use crate::block::{self, Spot};
+use crate::block::{self, Sealing, Spot};
 use crate::error::ArchiveError;
 use crate::index::Object;
 use crate::pages::{hash, Known, Pages, Pending};
@@ -49,6 +49,8 @@ pub struct Output<'a> {
     pub place: &'a Place,
     pub file: File,
     pub number: u64,
+    /// How blocks are sealed, if they are.
+    pub sealing: Option<Sealing<'a>>,
     pub end: u64,
     /// Bytes that it may take.
     pub most: u64,
@@ -84,7 +86,7 @@ impl Output<'_> {
             }
         }
         let spot = Spot { file: self.number, off: self.end };
-        let len = block::append(&self.file, self.end, &pending.bytes)?;
+        let len = block::append(&self.file, spot, &pending.bytes, self.sealing)?;
         self.end += len;
         if self.end > self.most {
             return Err(ArchiveError::OverBudget);

@@ -10,10 +10,18 @@ use thiserror::Error;
 pub enum ArchiveError {
     /// generation {0} is not kept
     Missing(u64),
-    /// generation {0} is damaged
+    /// generation {0} is damaged or was altered
     Damaged(u64),
     /// generation {0} was written by a newer version
     Newer(u64),
+    /// generation {0} is encrypted with another key
+    WrongKey(u64),
+    /// generation {0} is encrypted, and there is no key
+    KeyNeeded(u64),
+    /// generation {0} is encrypted for another program
+    Foreign(u64),
+    /// generation {0} is not encrypted, as those of the program are
+    Plain(u64),
     /// one generation takes more than the budget
     OverBudget,
     /// there is no room for it
@@ -28,6 +36,13 @@ pub enum ArchiveError {
     Write(StoreError),
     /// {0}
     Kernel(Errno),
+}
+
+impl ArchiveError {
+    /// Whether it tells of the archive as a whole: nothing of it may be used or removed.
+    pub fn is_about_key(self) -> bool {
+        matches!(self, Self::WrongKey(_) | Self::KeyNeeded(_) | Self::Foreign(_) | Self::Plain(_))
+    }
 }
 
 impl From<Errno> for ArchiveError {

@@ -1,6 +1,6 @@
 //! One generation, read back.
 
-use crate::block::{self, Spot};
+use crate::block::{self, Sealing, Spot};
 use crate::error::ArchiveError;
 use crate::index::{Index, Object};
 use crate::place::{Part, Place};
@@ -34,10 +34,10 @@ impl<'p> Generation<'p> {
     /// Reads the index of a generation.
     ///
     /// # Errors
-    /// `Missing`, `Damaged`, `Newer`.
+    /// `Missing`, `Damaged`, `Newer`, and those about keys.
     pub fn read(place: &'p Place, number: u64) -> Result<Self, ArchiveError> {
         let file = place.open(number, Part::Index, false).map_err(|_| ArchiveError::Missing(number))?;
-        let index = Index::decode(number, std::io::BufReader::new(file))?;
+        let index = Index::decode(number, std::io::BufReader::new(file), place.seal())?;
         Ok(Self { place, index, files: HashMap::new(), blocks: VecDeque::new() })
     }
 
@@ -80,7 +80,11 @@ impl<'p> Generation<'p> {
                 entry.insert(self.place.open(spot.file, Part::Pages, false).ok()?)
             }
         };
-        let block = Rc::new(block::read(file, spot.off, len)?);
+        let sealing = match self.place.seal() {
+            Some(seal) => Some(Sealing { seal, id: self.index.files.iter().find(|known| known.file == spot.file)?.id }),
+            None => None,
+        };
+        let block = Rc::new(block::read(file, spot, len, sealing)?);
         if self.blocks.len() == REMEMBERED {
             self.blocks.pop_front();
         }

@@ -20,6 +20,13 @@
 //! asked of it is to put off folding its store, which costs room but no time; if it folds all the same, what was read is
 //! compared and completed until a look held.
 //!
+//! # Encryption
+//!
+//! Where there is a key, blocks are compressed and then sealed ([`seal`]), and so is what an index lists; its head is legible,
+//! so that generations can be listed without the key, but altered ones cannot be read any more. Each file of blocks has a random
+//! id, which is in the indices that name it: no block of another file, program or time takes the place of one, though
+//! whoever may write to the folder can put back all files of an older time together.
+//!
 //! All files are untrusted: indices and blocks carry a CRC-32C, and every number in them is checked before it is used.
 
 mod archive;
@@ -32,6 +39,7 @@ mod pages;
 mod place;
 mod policy;
 mod room;
+mod seal;
 
 pub use archive::Archive;
 pub use copying::{Hold, Writer};
@@ -40,3 +48,4 @@ pub use generation::{Generation, Target};
 pub use index::Kept;
 pub use place::Place;
 pub use policy::{surplus, Policy};
+pub use seal::{Seal, ID};

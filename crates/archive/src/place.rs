@@ -1,14 +1,17 @@
 //! Where the files of an archive lie, and their names.
 
+use crate::seal::Seal;
 use rustix::fs::{openat, renameat, statat, unlinkat, AtFlags, Dir, Mode, OFlags};
 use rustix::io::Errno;
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 /// A folder that only we can enter, and what the names of all files begin with.
 pub struct Place {
     dir: OwnedFd,
     prefix: String,
+    seal: Option<Arc<Seal>>,
 }
 
 /// The two files of a generation.
@@ -33,7 +36,16 @@ impl Part {
 impl Place {
     /// Beside a store with this name.
     pub fn beside(dir: OwnedFd, store: &str) -> Self {
-        Self { dir, prefix: format!("{store}.gen.") }
+        Self { dir, prefix: format!("{store}.gen."), seal: None }
+    }
+
+    /// The same, all of it encrypted.
+    pub fn sealed(self, seal: Arc<Seal>) -> Self {
+        Self { seal: Some(seal), ..self }
+    }
+
+    pub(crate) fn seal(&self) -> Option<&Seal> {
+        self.seal.as_deref()
     }
 
     pub(crate) fn dir(&self) -> BorrowedFd<'_> {

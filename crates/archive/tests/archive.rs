@@ -1,102 +1,13 @@
 //! Generations are whole, or not there.
 
-use outlast_archive::{Archive, ArchiveError, Generation, Hold, Kept, Place, Policy, Target, Writer};
+mod support;
+
+use outlast_archive::{Archive, ArchiveError, Generation, Hold, Policy, Target, Writer};
 use outlast_store::{FileRegion, Params, Store, PAGE, SCRATCH_LEN};
-use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::os::fd::{AsFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
-use tempfile::TempDir;
-
-const LEN: u64 = 1 << 30;
-const POLICY: Policy = Policy { every_ns: u64::MAX, keep_ns: u64::MAX, budget: 1 << 30 };
-
-/// What a program holds: pages by address, and one object.
-type State = BTreeMap<u64, u64>;
-
-fn content(fill: u64) -> [u8; PAGE as usize] {
-    let mut page = [0; PAGE as usize];
-    for (n, word) in page.chunks_exact_mut(8).enumerate() {
-        word.copy_from_slice(&(fill ^ (n as u64 * fill) << 20).to_le_bytes());
-    }
-    page
-}
-
-struct Home(TempDir);
-
-impl Home {
-    fn new() -> Self {
-        Self(tempfile::tempdir_in("/dev/shm").unwrap())
-    }
-
-    fn path(&self) -> &Path {
-        self.0.path()
-    }
-
-    fn place(&self) -> Place {
-        Place::beside(File::open(self.path()).unwrap().into(), "store")
-    }
-
-    fn file(&self, name: &str) -> OwnedFd {
-        let file =
-            File::options().read(true).write(true).create(true).truncate(false).open(self.path().join(name)).unwrap();
-        file.set_len(LEN).unwrap();
-        file.into()
-    }
-
-    fn store(&self) -> Store<'static, FileRegion> {
-        let region = FileRegion::create(self.file("store"), LEN).unwrap();
-        let params = Params { ring_len: 64 << 10, id: *b"one store's own ", ..Params::default() };
-        Store::format(region, &params, Vec::leak(vec![0; SCRATCH_LEN as usize])).unwrap()
-    }
-
-    fn archive(&self, policy: Policy) -> Archive {
-        Archive::open(self.place(), policy).unwrap()
-    }
-
-    fn keep(&self, archive: &mut Archive) -> Result<Kept, ArchiveError> {
-        archive.keep(self.file("store").as_fd(), &Writer::Nobody)
-    }
-
-    /// The files of the archive, with their content.
-    fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
-        let paths = fs::read_dir(self.path()).unwrap().map(|entry| entry.unwrap().path());
-        let ours = paths.filter(|path| path.to_str().unwrap().contains(".gen."));
-        ours.map(|path| (path.clone(), fs::read(path).unwrap())).collect()
-    }
-
-    fn lay_out(&self, files: &BTreeMap<PathBuf, Vec<u8>>) {
-        self.files().keys().for_each(|path| fs::remove_file(path).unwrap());
-        files.iter().for_each(|(path, bytes)| fs::write(path, bytes).unwrap());
-    }
-}
-
-fn commit(store: &mut Store<FileRegion>, state: &mut State, changes: impl IntoIterator<Item = (u64, u64)>) {
-    store.begin();
-    for (page, fill) in changes {
-        store.page(page * PAGE, &content(fill));
-        state.insert(page * PAGE, fill);
-    }
-    store.put(7, 1, &state.len().to_le_bytes());
-    store.commit().unwrap();
-    if store.wants_fold() {
-        store.fold().unwrap();
-    }
-}
-
-/// Whether a generation holds that.
-fn holds(archive: &Archive, number: u64, state: &State) -> bool {
-    let mut found = BTreeMap::new();
-    let mut generation = archive.generation(number).unwrap();
-    let read = generation.each(&mut |addr, pages| {
-        for (n, page) in pages.chunks_exact(PAGE as usize).enumerate() {
-            found.insert(addr + n as u64 * PAGE, page.to_vec());
-        }
-    });
-    let wanted = state.iter().map(|(addr, fill)| (*addr, content(*fill).to_vec())).collect();
-    read.is_ok() && found == wanted
-}
+use support::{commit, content, holds, Home, State, POLICY};
 
 #[test]
 fn a_generation_takes_the_room_of_what_changed() {

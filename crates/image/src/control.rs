@@ -122,6 +122,8 @@ pub mod went_back {
     pub const NOT_NOW: u32 = 3;
     /// The program could not be brought back; the log says why.
     pub const FAILED: u32 = 4;
+    /// The archive cannot be opened, for lack of its key above all; the log says why.
+    pub const NO_KEY: u32 = 5;
 }
 
 /// Shared by the program, its anchor and the supervisor. At most one page.

@@ -4,6 +4,7 @@ use crate::state;
 use clap::{Args, ValueEnum};
 use outlast_supervisor::generations::{choose, list, Wanted};
 use outlast_supervisor::{departure, fork, Error};
+use std::path::PathBuf;
 
 /// Run a copy of a program in this terminal
 ///
@@ -22,6 +23,9 @@ pub struct Fork {
     /// Name of the copy  [default: the program's, with a number]
     #[arg(long = "name", value_name = "NEW")]
     new: Option<String>,
+    /// Where the key file of its generations is now  [default: where `run --encrypt` found it]
+    #[arg(long, value_name = "KEYFILE")]
+    key: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -39,6 +43,7 @@ impl Fork {
             Some(wanted) => Some(choose(&self.name, &list(&folder)?, wanted)?),
             None => None,
         };
-        departure::depart(fork::fork(&folder, number, self.new.as_deref(), self.connections == Connections::Given)?)
+        let (name, shares) = (self.new.as_deref(), self.connections == Connections::Given);
+        departure::depart(fork::fork(&folder, number, name, shares, self.key.as_deref())?)
     }
 }

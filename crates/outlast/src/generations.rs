@@ -32,6 +32,8 @@ struct Line {
     pages: u64,
     /// The commit.
     seq: u64,
+    /// Whether it takes a key to go back to it.
+    encrypted: bool,
 }
 
 impl Generations {
@@ -57,6 +59,7 @@ fn line(kept: &Kept) -> Line {
         bytes: kept.bytes,
         pages: kept.pages,
         seq: kept.seq,
+        encrypted: kept.encrypted,
     }
 }
 

@@ -13,11 +13,14 @@ pub struct Resume {
     /// Folder that `run --store` was given
     #[arg(long, value_name = "DIR")]
     store: Option<PathBuf>,
+    /// Where the key file of its generations is now  [default: where `run --encrypt` found it]
+    #[arg(long, value_name = "KEYFILE")]
+    key: Option<PathBuf>,
 }
 
 impl Resume {
     pub fn execute(self) -> Result<i32, Error> {
         state::open()?;
-        departure::depart(resume::resume(&self.name, self.store.as_deref())?)
+        departure::depart(resume::resume(&self.name, self.store.as_deref(), self.key.as_deref())?)
     }
 }

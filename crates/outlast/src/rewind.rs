@@ -4,6 +4,7 @@ use crate::state;
 use clap::Args;
 use outlast_supervisor::generations::{choose, list, rewind, Wanted};
 use outlast_supervisor::Error;
+use std::path::PathBuf;
 
 /// Have a program go back to an older state
 ///
@@ -16,13 +17,16 @@ pub struct Rewind {
     /// A number that `outlast generations` lists, or an age: 30s takes the newest state that is at least so old
     #[arg(value_name = "AGE|GENERATION")]
     to: Wanted,
+    /// Of a program that does not run: where the key file of its generations is now  [default: where `run --encrypt` found it]
+    #[arg(long, value_name = "KEYFILE")]
+    key: Option<PathBuf>,
 }
 
 impl Rewind {
     pub fn execute(self) -> Result<i32, Error> {
         let folder = state::open()?.program(&self.name)?;
         let number = choose(&self.name, &list(&folder)?, self.to)?;
-        if !rewind(&folder, number)? {
+        if !rewind(&folder, number, self.key.as_deref())? {
             eprintln!("outlast: {name} is in that state now; go on with `outlast resume {name}`", name = self.name);
         }
         Ok(0)

@@ -43,6 +43,12 @@ pub struct Run {
     /// --retries goes back to the newest of them, then to older ones, before it may die.
     #[arg(long, value_name = "EVERY:FOR:BUDGET")]
     generations: Option<Policy>,
+    /// Encrypt these states with the key in this file: at least 32 random bytes, which nobody else may read
+    ///
+    /// It is needed again to go back to one, and is not kept: without it they are lost. Not encrypted is the store itself, the
+    /// program's present state: with --store, have that folder on an encrypted file system.
+    #[arg(long, value_name = "KEYFILE", requires = "generations")]
+    encrypt: Option<PathBuf>,
     /// Do not use io_uring; a kill within a system call may then lose or repeat it
     #[arg(long)]
     no_io_uring: bool,
@@ -153,7 +159,8 @@ impl Run {
             return Ok(2);
         }
         let options = self.options();
-        let request = Request { argv: self.program, name: self.name, store: self.store, options };
+        let request =
+            Request { argv: self.program, name: self.name, store: self.store, options, encrypt: self.encrypt };
         departure::depart(run(&request)?)
     }
 

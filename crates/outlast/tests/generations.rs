@@ -4,6 +4,7 @@ mod support;
 
 use serde_json::Value;
 use std::fs::OpenOptions;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 use support::obedient::{Obedient, OFTEN};
 use support::{finish, kill, said, until, Home};
@@ -158,8 +159,20 @@ impl<'a, I: Iterator<Item = &'a [u64]>> Pairs for I {
 
 #[test]
 fn whoever_is_killed_while_a_program_goes_back_it_is_in_one_of_its_states() {
+    kill_whoever_goes_back(&Home::new(), &OFTEN);
+}
+
+#[test]
+fn whoever_is_killed_while_a_program_goes_back_encrypted_it_is_in_one_of_its_states() {
     let home = Home::new();
-    let mut program = Obedient::start(&home, "hit", &OFTEN);
+    let key = home.file("key");
+    std::fs::write(&key, [7; 32]).unwrap();
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
+    kill_whoever_goes_back(&home, &[&OFTEN[..], &["--encrypt", key.to_str().unwrap()]].concat());
+}
+
+fn kill_whoever_goes_back(home: &Home, options: &[&str]) {
+    let mut program = Obedient::start(home, "hit", options);
     program.say("x = 1; ballast = [os.urandom(4096) for _ in range(500)]");
     program.ask("x");
     let mut kept = program.keeps();

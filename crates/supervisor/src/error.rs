@@ -40,6 +40,12 @@ pub enum Error {
     NoSuchGeneration(String, String),
     /// {0}: {1}; `outlast generations {0}` lists what is kept
     Generation(String, outlast_archive::ArchiveError),
+    /// key file {0}: {1}
+    KeyFile(PathBuf, String),
+    /// key file {0}: the program's generations are not encrypted; leave it away
+    NotEncrypted(PathBuf),
+    /// {0} cannot go back: its generations are encrypted, and its supervisor lacks the key; `outlast log {0}` says why
+    KeyMissing(String),
     /// {0} cannot go back just now: it is not protected, or goes back or becomes another program already; try again
     NotNow(String),
     /// {0} could not be brought back; `outlast log {0}` says why

@@ -4,6 +4,7 @@
 //! standard input, output and error are those of whoever forks.
 
 use crate::clock;
+use crate::encryption::{unlock, Encryption};
 use crate::end::End;
 use crate::error::Error;
 use crate::further_back::replace;
@@ -39,22 +40,33 @@ const TRIES: u32 = 3;
 const FOR_A_MOMENT: Policy = Policy { every_ns: u64::MAX, keep_ns: u64::MAX, budget: u64::MAX };
 
 /// Runs a copy of a program in the current terminal, until it has ended for good. `number`: the generation; none: the last
-/// commit. `shares`: what connections the program has open the copy has, too.
-pub fn fork(of: &ProgramFolder, number: Option<u64>, name: Option<&str>, shares: bool) -> Result<End, Error> {
-    let original = Meta::read(of)?;
+/// commit. `shares`: what connections the program has open the copy has, too. `key`: where the key file of its generations is, if
+/// not where it was.
+pub fn fork(
+    of: &ProgramFolder,
+    number: Option<u64>,
+    name: Option<&str>,
+    shares: bool,
+    key: Option<&Path>,
+) -> Result<End, Error> {
+    let mut original = Meta::read(of)?;
     let session = of.open_session().map_err(|_| Error::NothingLeft(of.name().into()))?;
     let alive = is_alive(&session);
     if original.ended.is_some() || original.going_back.is_some() || !alive && !is_resumable(&session) {
         return Err(Error::NothingLeft(of.name().into()));
     }
     let connections = if shares { connections(of.name(), &session)? } else { Vec::new() };
-    let place = StorePlace::of(of, original.store.as_ref().map(|path| path.to_path()).as_deref())?;
+    let mut place = StorePlace::of(of, original.store.as_ref().map(|path| path.to_path()).as_deref())?;
+    unlock(&mut place, &mut original, key)?;
+    // The generations of the copy are none of the original's.
+    original.encryption = original.encryption.as_ref().map(Encryption::renewed).transpose()?;
     let state = StateFolder::open()?;
     let (folder, lock) = state.create(name, Path::new(of.name()))?;
-    let stores = match &original.store {
+    let mut stores = match &original.store {
         Some(path) => StorePlace::of(&folder, Some(&path.to_path()))?,
         None => StorePlace::beside(&folder)?,
     };
+    unlock(&mut stores, &mut original, None)?;
     let copied = copy(of, &original, &place, &session, alive, number, &folder, &stores);
     let (generation, meta) = copied.inspect_err(|_| {
         stores.remove(0);

@@ -72,7 +72,11 @@ impl Supervisor {
         // What the engine had said comes first in the log.
         self.drain_events();
         let failure = (signal, self.generation.control().fault_rip.load(Acquire));
-        let Some(mut archive) = self.take_archive() else { return Some(self.give_up(cause, end)) };
+        let mut archive = match self.take_archive() {
+            Ok(Some(archive)) => archive,
+            Ok(None) => return Some(self.give_up(cause, end)),
+            Err(error) => return Some(self.give_up_for_now(cause, &error, end)),
+        };
         loop {
             let kept: Vec<u64> = archive.kept().iter().map(|kept| kept.number).collect();
             let Some(next) = self.further_back.next(failure, &kept) else {
@@ -99,6 +103,15 @@ impl Supervisor {
         }
     }
 
+    /// Older generations cannot be used as things are, for lack of their key above all: everything of the program stays, so that
+    /// it can be resumed once they can.
+    fn give_up_for_now(&mut self, cause: &str, error: &Error, end: End) -> End {
+        self.note_not_kept(error);
+        self.kept = true;
+        self.generation.control().state.store(state::PROTECTED, Release);
+        self.give_up(&format!("{cause} again and again, and it cannot go further back: {error}"), end)
+    }
+
     /// Serves `outlast rewind`.
     pub(crate) fn on_wish_to_go_back(&mut self) -> Option<End> {
         let control = self.generation.control();
@@ -121,7 +134,14 @@ impl Supervisor {
         if control.state.load(Acquire) != state::PROTECTED || !self.kin.has(self.pid) {
             return (went_back::NOT_NOW, None);
         }
-        let Some(mut archive) = self.take_archive() else { return (went_back::MISSING, None) };
+        let mut archive = match self.take_archive() {
+            Ok(Some(archive)) => archive,
+            Ok(None) => return (went_back::MISSING, None),
+            Err(error) => {
+                self.note_not_kept(&error);
+                return (went_back::NO_KEY, None);
+            }
+        };
         if let Err(error) = self.verify(&archive, number) {
             self.keeping = Keeping::Paused(archive);
             let missing = matches!(error, ArchiveError::Missing(_));
@@ -185,7 +205,7 @@ impl Supervisor {
     /// Makes the store of a program of which nothing runs hold a generation.
     pub(crate) fn go_back_at_rest(&mut self, number: u64) -> Result<(), Error> {
         let name = self.folder.name().to_string();
-        let mut archive = self.take_archive().ok_or_else(|| Error::NoGenerations(name.clone()))?;
+        let mut archive = self.take_archive()?.ok_or_else(|| Error::NoGenerations(name.clone()))?;
         let verified = self.verify(&archive, number);
         let became = verified.and_then(|()| self.become_generation(&mut archive, number));
         self.keeping = Keeping::Paused(archive);

@@ -1,6 +1,7 @@
 //! The older generations of a program, for the commands: which there are, and which one a person means.
 
 use crate::adopt::take_over;
+use crate::encryption::unlock;
 use crate::error::Error;
 use crate::futex;
 use crate::meta::Meta;
@@ -9,6 +10,7 @@ use crate::program_folder::ProgramFolder;
 use crate::stores::StorePlace;
 use outlast_archive::{Archive, Kept};
 use outlast_image::control::{go_back, went_back};
+use std::path::Path;
 use std::str::FromStr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 use std::time::{Duration, Instant, SystemTime};
@@ -82,8 +84,9 @@ pub fn none_of(name: &str, kept: &[Kept], wanted: &str) -> Error {
     Error::NoSuchGeneration(name.into(), format!("{what}, but not {wanted}"))
 }
 
-/// Has a program go back. True: it runs; false: it did not run, and is to be resumed.
-pub fn rewind(folder: &ProgramFolder, number: u64) -> Result<bool, Error> {
+/// Has a program go back. True: it runs; false: it did not run, and is to be resumed. `key`: where its key file is, if not where
+/// it was; of one that runs, the supervisor has it.
+pub fn rewind(folder: &ProgramFolder, number: u64, key: Option<&Path>) -> Result<bool, Error> {
     let name = folder.name();
     let session = folder.open_session().map_err(|_| Error::NothingLeft(name.into()))?;
     let meta = Meta::read(folder)?;
@@ -91,7 +94,9 @@ pub fn rewind(folder: &ProgramFolder, number: u64) -> Result<bool, Error> {
         if !is_resumable(&session) && meta.going_back.is_none() {
             return Err(Error::NothingLeft(name.into()));
         }
-        return take_over(name)?.supervise(session)?.go_back_at_rest(number).map(|()| false);
+        let mut supervisor = take_over(name)?.supervise(session)?;
+        unlock(&mut supervisor.stores, &mut supervisor.meta, key)?;
+        return supervisor.go_back_at_rest(number).map(|()| false);
     }
     let control = session.control();
     let word = &control.go_back;
@@ -116,6 +121,7 @@ pub fn rewind(folder: &ProgramFolder, number: u64) -> Result<bool, Error> {
         went_back::DONE => Ok(true),
         went_back::MISSING => Err(none_of(name, &list(folder)?, &number.to_string())),
         went_back::DAMAGED => Err(Error::Generation(name.into(), outlast_archive::ArchiveError::Damaged(number))),
+        went_back::NO_KEY => Err(Error::KeyMissing(name.into())),
         went_back::NOT_NOW => Err(Error::NotNow(name.into())),
         _ => Err(Error::NotBack(name.into())),
     }
@@ -138,7 +144,14 @@ mod tests {
     #[test]
     fn an_age_means_the_newest_that_is_as_old() {
         let now = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_micros() as u64;
-        let kept = |number, age: u64| Kept { number, time_us: now - age * 1_000_000, seq: 0, pages: 0, bytes: 0 };
+        let kept = |number, age: u64| Kept {
+            number,
+            time_us: now - age * 1_000_000,
+            seq: 0,
+            pages: 0,
+            bytes: 0,
+            encrypted: false,
+        };
         let all = [kept(1, 100), kept(4, 50), kept(5, 10)];
         let choose = |wanted: &str| choose("it", &all, wanted.parse().unwrap());
         assert_eq!(choose("30s").unwrap(), 4);

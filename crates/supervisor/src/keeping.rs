@@ -1,6 +1,8 @@
 //! Keeping older generations: a thread of the supervisor copies the store, as often as is wanted.
 
 use crate::clock;
+use crate::encryption;
+use crate::error::Error;
 use crate::exec::Handover;
 use crate::futex;
 use crate::log::{Entry, Kind, Log};
@@ -9,6 +11,7 @@ use crate::supervisor::Supervisor;
 use outlast_archive::{Archive, ArchiveError, Hold, Policy, Writer};
 use outlast_image::control::state;
 use rustix::fs::fstatvfs;
+use rustix::io::Errno;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
@@ -63,13 +66,13 @@ impl Supervisor {
         self.keeping = match self.start_keeper(policy) {
             Ok(keeping) => keeping,
             Err(e) => {
-                self.log.add(&Entry::new(Kind::NotKept).cause(e.to_string()).pid(self.pid));
+                self.note_not_kept(&e);
                 Keeping::Impossible
             }
         };
     }
 
-    fn start_keeper(&mut self, policy: Policy) -> Result<Keeping, ArchiveError> {
+    fn start_keeper(&mut self, policy: Policy) -> Result<Keeping, Error> {
         let archive = match self.pause_keeping() {
             Some(archive) => archive,
             None => self.open_archive(policy)?,
@@ -78,18 +81,38 @@ impl Supervisor {
         let keeper = Keeper {
             archive,
             session: self.generation.session.clone(),
-            store: self.generation.store.try_clone()?,
+            store: self.generation.store.try_clone().map_err(|_| Error::Kernel("copy a descriptor", Errno::MFILE))?,
             every: Duration::from_nanos(policy.every_ns),
-            log: Log::open(&self.folder).map_err(|_| ArchiveError::NoRoom)?,
+            log: Log::open(&self.folder)?,
             over: over.clone(),
         };
         let thread = std::thread::Builder::new().name("keeper".into()).stack_size(STACK);
-        Ok(Keeping::Busy { over, thread: thread.spawn(|| keeper.run())? })
+        let thread = thread.spawn(|| keeper.run());
+        let thread = thread.map_err(|e| {
+            Error::Kernel("start the thread that keeps generations", Errno::from_io_error(&e).unwrap_or(Errno::AGAIN))
+        })?;
+        Ok(Keeping::Busy { over, thread })
     }
 
-    fn open_archive(&self, policy: Policy) -> Result<Archive, ArchiveError> {
-        let place = self.stores.archive().map_err(|_| ArchiveError::Kernel(rustix::io::Errno::MFILE))?;
-        Archive::open(place, policy)
+    fn open_archive(&mut self, policy: Policy) -> Result<Archive, Error> {
+        encryption::unlock(&mut self.stores, &mut self.meta, None)?;
+        let archive = Archive::open(self.stores.archive()?, policy);
+        let archive = archive.map_err(|error| Error::Generation(self.folder.name().into(), error))?;
+        for number in archive.damaged() {
+            let cause = ArchiveError::Damaged(*number).to_string();
+            self.log.add(&Entry::new(Kind::NotKept).cause(cause).pid(self.pid));
+        }
+        Ok(archive)
+    }
+
+    /// Says in the log why there is no generation, or why it cannot be used.
+    pub(crate) fn note_not_kept(&mut self, error: &Error) {
+        let cause = match error {
+            // Whoever reads the log knows which program it is.
+            Error::Generation(_, error) => error.to_string(),
+            error => error.to_string(),
+        };
+        self.log.add(&Entry::new(Kind::NotKept).cause(cause).pid(self.pid));
     }
 
     /// Stops the thread, and takes from it what is kept. None if nothing is.
@@ -105,10 +128,13 @@ impl Supervisor {
         }
     }
 
-    /// What is kept, also where no thread was at it; nobody keeps any more until [`Supervisor::begin_keeping`].
-    pub(crate) fn take_archive(&mut self) -> Option<Archive> {
-        let policy = self.meta.options.generations?;
-        self.pause_keeping().or_else(|| self.open_archive(policy).ok())
+    /// What is kept, also where no thread was at it; nobody keeps any more until [`Supervisor::begin_keeping`]. None if none is wanted.
+    pub(crate) fn take_archive(&mut self) -> Result<Option<Archive>, Error> {
+        match (self.meta.options.generations, self.pause_keeping()) {
+            (None, _) => Ok(None),
+            (_, Some(archive)) => Ok(Some(archive)),
+            (Some(policy), None) => self.open_archive(policy).map(Some),
+        }
     }
 
     /// Nobody keeps any more.

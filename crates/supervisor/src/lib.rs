@@ -16,6 +16,7 @@ pub mod control_group;
 pub mod credentials;
 pub mod departure;
 pub mod elf;
+pub mod encryption;
 pub mod end;
 pub mod engine;
 pub mod error;

@@ -1,6 +1,7 @@
 //! What a program is, for the commands that come later: `meta.json` in its folder.
 
 use crate::credentials::Record;
+use crate::encryption::Encryption;
 use crate::error::Error;
 use crate::options::Options;
 use crate::processes;
@@ -50,6 +51,9 @@ pub struct Meta {
     /// The older generation that the store is being made to hold: until that is done, the store holds nothing.
     #[serde(default)]
     pub going_back: Option<u64>,
+    /// With what its older generations are encrypted, if they are.
+    #[serde(default)]
+    pub encryption: Option<Encryption>,
     /// How the program ended, once it has.
     pub ended: Option<Ended>,
 }

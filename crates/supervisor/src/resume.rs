@@ -2,16 +2,19 @@
 
 use crate::adopt::take_over;
 use crate::clock;
+use crate::encryption::unlock;
 use crate::end::End;
 use crate::error::Error;
+use crate::keeping::Keeping;
 use crate::orphans::{is_alive, is_resumable};
 use crate::remains::Remains;
 use std::path::Path;
 
 /// Resumes a program in the current terminal, and watches it until it has ended for good.
 ///
-/// `store` is the folder of a store on a disk, where the state folder may have gone with the machine's memory.
-pub fn resume(name: &str, store: Option<&Path>) -> Result<End, Error> {
+/// `store` is the folder of a store on a disk, where the state folder may have gone with the machine's memory. `key`: where the key
+/// file of older generations is, if not where it was.
+pub fn resume(name: &str, store: Option<&Path>, key: Option<&Path>) -> Result<End, Error> {
     let remains = match store {
         Some(path) => Remains::on_disk(name, path)?,
         None => take_over(name)?,
@@ -31,6 +34,12 @@ pub fn resume(name: &str, store: Option<&Path>) -> Result<End, Error> {
         .map_err(|e| Error::File(cwd, rustix::io::Errno::from_io_error(&e).unwrap_or(rustix::io::Errno::IO)))?;
     let mut supervisor = remains.supervise(session)?;
     supervisor.committed = true;
+    if key.is_some() {
+        unlock(&mut supervisor.stores, &mut supervisor.meta, key)?;
+        // One that is wrong is better known now.
+        let archive = supervisor.take_archive()?;
+        supervisor.keeping = archive.map_or(Keeping::Idle, Keeping::Paused);
+    }
     supervisor.finish_going_back()?;
     let end = match supervisor.cold_resume("resume", clock::monotonic()) {
         Some(end) => end,

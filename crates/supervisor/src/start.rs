@@ -1,6 +1,7 @@
 //! `outlast run`: from a command to a program under watch.
 
 use crate::birth::{Birth, Born};
+use crate::encryption::Encryption;
 use crate::end::End;
 use crate::error::Error;
 use crate::generation::Generation;
@@ -14,12 +15,14 @@ use crate::stores::StorePlace;
 use crate::supervisor::{Parts, Supervisor};
 use crate::{clock, credentials, names, oom_score, orphans, program};
 use libc::pid_t;
+use outlast_archive::Seal;
 use outlast_image::control::state;
 use outlast_image::degradation::Degradation;
 use outlast_image::inject::mode;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Release;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 /// What the person asked for.
@@ -30,6 +33,8 @@ pub struct Request {
     /// Folder for the store; none: beside the session, in memory.
     pub store: Option<PathBuf>,
     pub options: Options,
+    /// Key file that older generations are encrypted with.
+    pub encrypt: Option<PathBuf>,
 }
 
 /// Runs a program, protected if that is possible, until it has ended for good.
@@ -38,9 +43,12 @@ pub struct Request {
 /// It could not be started at all. That it runs unprotected is no error: the log says so, and standard error.
 pub fn run(request: &Request) -> Result<End, Error> {
     let path = program::find(&request.argv[0])?;
+    // A key that is not there is better known before there is a program.
+    let encryption = request.encrypt.as_deref().map(Encryption::begin).transpose()?;
+    let seal = encryption.as_ref().map(Encryption::seal).transpose()?;
     let signals = Signals::block().map_err(|e| Error::Kernel("block signals", e))?;
     let inherited = *signals.inherited();
-    match run_watched(request, &path, signals) {
+    match run_watched(request, &path, encryption.zip(seal), signals) {
         Err(e) if e.is_lack_of_room() => {
             let command = Command::new(&path, &request.argv)?;
             eprintln!("outlast: {}: it runs unprotected: {e}", command.name());
@@ -51,15 +59,22 @@ pub fn run(request: &Request) -> Result<End, Error> {
 }
 
 /// An error means that the program has not begun.
-fn run_watched(request: &Request, path: &Path, signals: Signals) -> Result<End, Error> {
+fn run_watched(
+    request: &Request,
+    path: &Path,
+    sealing: Option<(Encryption, Arc<Seal>)>,
+    signals: Signals,
+) -> Result<End, Error> {
     let command = Command::new(path, &request.argv)?;
     let state = StateFolder::open()?;
     orphans::revive(&state)?;
     let (folder, lock) = state.create(request.name.as_deref(), path)?;
-    let stores = match &request.store {
+    let mut stores = match &request.store {
         Some(path) => StorePlace::in_folder(path, folder.name())?,
         None => StorePlace::beside(&folder)?,
     };
+    let (encryption, seal) = sealing.unzip();
+    stores.seal = seal;
     // What a program of this name may have left.
     stores.archive()?.clear();
     let obstacle = program::obstacle(path);
@@ -71,7 +86,7 @@ fn run_watched(request: &Request, path: &Path, signals: Signals) -> Result<End, 
         Some(_) => None,
     };
     let pid = birth.as_ref().map_or(0, |birth| birth.pid);
-    let meta = describe(request, path.into(), &stores, pid);
+    let meta = Meta { pid, encryption, ..describe(request, path.into(), &stores) };
     // All this is done while the process is on its way to its exec stop.
     let generation = match Generation::create(&folder, &stores, 0) {
         Ok(generation) => generation,
@@ -91,7 +106,7 @@ fn run_watched(request: &Request, path: &Path, signals: Signals) -> Result<End, 
     }
 }
 
-fn describe(request: &Request, exe: PathBuf, stores: &StorePlace, pid: pid_t) -> Meta {
+fn describe(request: &Request, exe: PathBuf, stores: &StorePlace) -> Meta {
     Meta {
         version: meta::VERSION,
         argv: request.argv.iter().cloned().map(Into::into).collect(),
@@ -101,13 +116,14 @@ fn describe(request: &Request, exe: PathBuf, stores: &StorePlace, pid: pid_t) ->
         options: request.options.clone(),
         store: request.store.as_ref().map(|_| stores.path().into()),
         supervisor: meta::Supervisor::this(),
-        pid,
+        pid: 0,
         generation: 0,
         credentials: credentials::Record::Inherited,
         oom_score: oom_score::of(std::process::id() as pid_t).unwrap_or(0),
         commits_before: 0,
         recoveries_before: 0,
         going_back: None,
+        encryption: None,
         ended: None,
     }
 }

@@ -4,19 +4,22 @@ use crate::error::Error;
 use crate::private_folder::{private_folder, Fault};
 use crate::program_folder::ProgramFolder;
 use crate::unreadable;
-use outlast_archive::Place;
+use outlast_archive::{Place, Seal};
 use outlast_image::control::unreadable as why;
 use outlast_image::layout::STORE_LEN;
 use rustix::fs::{fstat, ftruncate, openat, renameat, statat, unlinkat, AtFlags, FileType, Mode, OFlags, CWD};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A folder and the name of the store in it.
 pub struct StorePlace {
     dir: OwnedFd,
     path: PathBuf,
     base: String,
+    /// What older generations are encrypted with, once it is known.
+    pub(crate) seal: Option<Arc<Seal>>,
 }
 
 impl StorePlace {
@@ -31,13 +34,13 @@ impl StorePlace {
     /// The program's own folder.
     pub fn beside(folder: &ProgramFolder) -> Result<Self, Error> {
         let dir = folder.dir().try_clone_to_owned().map_err(|_| Error::Kernel("copy a descriptor", Errno::MFILE))?;
-        Ok(Self { dir, path: folder.path().into(), base: "store".into() })
+        Ok(Self { dir, path: folder.path().into(), base: "store".into(), seal: None })
     }
 
     /// A folder of the person's, made with mode 0700 if it is not there; the file is `NAME.store`.
     pub fn in_folder(path: &Path, name: &str) -> Result<Self, Error> {
         match private_folder(CWD, path) {
-            Ok(dir) => Ok(Self { dir, path: path.into(), base: format!("{name}.store") }),
+            Ok(dir) => Ok(Self { dir, path: path.into(), base: format!("{name}.store"), seal: None }),
             Err(Fault::NotPrivate(what)) => Err(Error::BadStoreFolder(path.into(), what)),
             Err(Fault::Kernel(e)) => Err(Error::File(path.into(), e)),
         }
@@ -93,10 +96,14 @@ impl StorePlace {
         let _ = unlinkat(&self.dir, self.file(number), AtFlags::empty());
     }
 
-    /// Where older generations are kept.
+    /// Where older generations are kept. For whoever reads or writes one: once [`crate::encryption::unlock`] was called.
     pub fn archive(&self) -> Result<Place, Error> {
         let dir = self.dir.try_clone().map_err(|_| Error::Kernel("copy a descriptor", Errno::MFILE))?;
-        Ok(Place::beside(dir, &self.base))
+        let place = Place::beside(dir, &self.base);
+        Ok(match &self.seal {
+            Some(seal) => place.sealed(seal.clone()),
+            None => place,
+        })
     }
 
     pub fn exists(&self) -> bool {

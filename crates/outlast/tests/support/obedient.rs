@@ -31,16 +31,17 @@ impl<'h> Obedient<'h> {
     pub fn start(home: &'h Home, name: &str, options: &[&str]) -> Self {
         let mut command = home.outlast(["run", "--name", name]);
         command.args(options).args(["--", "/usr/bin/python3", "-u", "-c", OBEYS]);
-        Self::begin(home, name, command)
+        Self::begin(home, name, &mut command)
     }
 
     pub fn fork(home: &'h Home, of: &str, name: &str, options: &[&str]) -> Self {
         let mut command = home.outlast(["fork", of, "--name", name]);
         command.args(options);
-        Self::begin(home, name, command)
+        Self::begin(home, name, &mut command)
     }
 
-    fn begin(home: &'h Home, name: &str, mut command: Command) -> Self {
+    /// What a command brings up or back.
+    pub fn begin(home: &'h Home, name: &str, command: &mut Command) -> Self {
         let out = home.file(&format!("{name}.out"));
         // Appended to: a file whose end was given up would hide what is written again.
         let file = OpenOptions::new().append(true).create(true).open(&out).unwrap();
