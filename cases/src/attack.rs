@@ -21,6 +21,12 @@ pub enum Attack {
     Checked,
     /// SIGKILL at any moment, while a timer asks for commits at any moment.
     Periodic,
+    /// SIGKILL at any moment, with every commit on the medium before what it stands before.
+    Durable,
+    /// SIGKILL at any moment, with commits that reach the medium some time later.
+    Lagging,
+    /// Supervisor, anchor and program at once, with commits that reach the medium some time later.
+    LaggingEverything,
     /// SIGKILL at any moment, while commits are taken at any moment but none before visible events: what was done to files since
     /// the commit is undone.
     Manual,
@@ -56,6 +62,9 @@ impl Attack {
             Attack::Kill => "kill",
             Attack::Checked => "checked",
             Attack::Periodic => "periodic",
+            Attack::Durable => "durable",
+            Attack::Lagging => "lagging",
+            Attack::LaggingEverything => "lagging-everything",
             Attack::Manual => "manual",
             Attack::Aimed => "aimed",
             Attack::Fatal => "fatal",
@@ -77,15 +86,22 @@ impl Attack {
             Attack::Checked => &["--check-commits"],
             Attack::Periodic => &["--every", "1ms"],
             Attack::Manual => &["--commit", "manual", "--every", "1ms"],
+            Attack::Durable => &["--durable", "visible"],
+            Attack::Lagging | Attack::LaggingEverything => &["--durable", "200ms"],
             _ => &[],
         }
+    }
+
+    /// Whether the store is on a disk: `--durable` means nothing elsewhere.
+    pub fn stores_on_disk(self) -> bool {
+        matches!(self, Attack::Durable | Attack::Lagging | Attack::LaggingEverything)
     }
 
     /// What must be said to outlast after a blow that took the supervisor.
     pub fn revival(self) -> Option<&'static [&'static str]> {
         match self {
             Attack::Supervisor => Some(&["ps"]),
-            Attack::Everything => Some(&["resume", NAME]),
+            Attack::Everything | Attack::LaggingEverything => Some(&["resume", NAME]),
             _ => None,
         }
     }
@@ -94,7 +110,7 @@ impl Attack {
     pub fn degradations(self) -> &'static [Degradation] {
         match self {
             // Pipes that nobody holds any more have no name to be opened by.
-            Attack::Everything => &[Degradation::DescriptorLost],
+            Attack::Everything | Attack::LaggingEverything => &[Degradation::DescriptorLost],
             _ => &[],
         }
     }
@@ -117,12 +133,15 @@ impl Attack {
         };
         match self {
             Attack::Kill | Attack::Checked | Attack::Periodic | Attack::Manual | Attack::Window => plan,
+            Attack::Durable | Attack::Lagging => plan,
             Attack::Aimed => Plan { aim: Some(aimed_at(round)), blows: 6, ..plan },
             Attack::Fatal => Plan { signals: FATAL.to_vec(), ..plan },
             Attack::Anchor => Plan { targets: vec![Target::Anchor, Target::Program], pace: CALM, ..plan },
             Attack::Together => Plan { targets: vec![Target::ProgramAndAnchor], pace: CALM, ..plan },
             Attack::Supervisor => Plan { targets: vec![Target::Supervisor, Target::Program], pace: CALM, ..plan },
-            Attack::Everything => Plan { targets: vec![Target::Everything], pace: CALM, ..plan },
+            Attack::Everything | Attack::LaggingEverything => {
+                Plan { targets: vec![Target::Everything], pace: CALM, ..plan }
+            }
             Attack::Debugged => Plan { targets: vec![Target::Debugged, Target::Program], ..plan },
             Attack::Stopped => Plan { targets: vec![Target::Stopped, Target::Program], pace: CALM, ..plan },
             Attack::Named => Plan { targets: vec![Target::Named], ..plan },

@@ -37,6 +37,7 @@ mod threads;
 mod tmux;
 mod unwind;
 mod vectors;
+mod web;
 mod written_pages;
 mod xterm;
 
@@ -54,6 +55,7 @@ pub fn all() -> impl Iterator<Item = &'static Case> {
         children::CASES,
         tcp::CASES,
         servers::CASES,
+        web::CASES,
         threads::CASES,
         files::CASES,
         descriptors::CASES,

@@ -65,7 +65,7 @@ impl Workshop {
     pub fn run(&self, order: &Order) -> Outcome<Report> {
         let at = |name: &str| self.dir.path().join(name);
         // Made here, so that it is removed whatever becomes of the test's process.
-        let site = room::site()?;
+        let (site, disk) = (room::site()?, room::disk()?);
         let mut command = Command::new(&self.one_case);
         command
             .arg(order.name)
@@ -74,6 +74,7 @@ impl Workshop {
             .env("OUTLAST_CASES_CONFINE", at("confine"))
             .env("OUTLAST_CASES_PROGRAMS", at("programs"))
             .env("OUTLAST_CASES_SITE", site.path())
+            .env("OUTLAST_CASES_DISK", disk.path())
             .env("OUTLAST_CASES_BLOWS", order.blows.to_string())
             .env("OUTLAST_CASES_LIMIT", order.limit.as_secs().to_string())
             .env_remove("OUTLAST_CASES_MUTANT")

@@ -22,7 +22,7 @@ pub struct Tools {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Harness {
     Native,
-    Outlast { options: Vec<&'static str>, mutant: Option<String> },
+    Outlast { options: Vec<String>, mutant: Option<String> },
 }
 
 /// Builds command lines for one room and setting.
@@ -40,7 +40,8 @@ impl Launcher {
         if let Harness::Outlast { options, mutant } = harness {
             words.push(self.tools.outlast.display().to_string());
             words.extend(["run", "--name", NAME].map(String::from));
-            words.extend(self.setting.options().iter().chain(options).map(|s| s.to_string()));
+            words.extend(self.setting.options().iter().map(|s| s.to_string()));
+            words.extend(options.iter().cloned());
             if let Some(mutant) = mutant {
                 words.extend(["--test-hook".to_string(), mutant.clone()]);
             }

@@ -17,25 +17,33 @@ pub fn site() -> Outcome<TempDir> {
     tempfile::Builder::new().prefix("outlast-cases.").tempdir_in(&base).tried_on("make a directory in", &base)
 }
 
-/// `work` (the program's directory) and `state` (outlast's) in a directory of the test's own.
+/// A directory for one test on a disk, gone with the value: temporary files that outlive a boot lie on one.
+pub fn disk() -> Outcome<TempDir> {
+    let base = Path::new("/var/tmp");
+    tempfile::Builder::new().prefix("outlast-cases.").tempdir_in(base).tried_on("make a directory in", base)
+}
+
+/// `work` (the program's directory) and `state` (outlast's) in a directory of the test's own, and `store` in one on a disk.
 #[derive(Clone, Debug)]
 pub struct Room {
     site: PathBuf,
+    disk: PathBuf,
     user: User,
 }
 
 impl Room {
-    /// In `site`, which belongs to one test and is removed by who made it.
-    pub fn new(site: &Path, user: User) -> Outcome<Room> {
-        let room = Room { site: site.to_path_buf(), user };
+    /// In `site` and `disk`, which belong to one test and are removed by who made them.
+    pub fn new(site: &Path, disk: &Path, user: User) -> Outcome<Room> {
+        let room = Room { site: site.to_path_buf(), disk: disk.to_path_buf(), user };
         room.open_to_user(site)?;
+        room.open_to_user(disk)?;
         room.clear()?;
         Ok(room)
     }
 
-    /// Empties both directories, so that the next run sees what the first one saw, under the same names.
+    /// Empties all directories, so that the next run sees what the first one saw, under the same names.
     pub fn clear(&self) -> Outcome<()> {
-        for dir in [self.work(), self.state()] {
+        for dir in [self.work(), self.state(), self.store()] {
             if dir.exists() {
                 fs::remove_dir_all(&dir).tried_on("empty", &dir)?;
             }
@@ -52,6 +60,23 @@ impl Room {
     /// `OUTLAST_STATE_DIR`.
     pub fn state(&self) -> PathBuf {
         self.site.join("state")
+    }
+
+    /// What `--store` names, where a test has the store on a disk.
+    pub fn store(&self) -> PathBuf {
+        self.disk.join("store")
+    }
+
+    /// What is in [`Room::store`] but should not be once a program has ended: everything but its description.
+    pub fn left_on_disk(&self) -> Outcome<Option<String>> {
+        let dir = self.store();
+        for entry in fs::read_dir(&dir).tried_on("list", &dir)? {
+            let name = entry.tried_on("list", &dir)?.file_name().to_string_lossy().into_owned();
+            if !name.ends_with(".meta.json") {
+                return Ok(Some(name));
+            }
+        }
+        Ok(None)
     }
 
     /// What commands given beside the program complain about.
@@ -93,7 +118,7 @@ impl Room {
             chown(path, Some(ORDINARY_ID), Some(ORDINARY_ID)).tried_on("hand over", path)?;
         }
         // A state directory that others could enter is refused by outlast.
-        let mode = if path == self.state() {
+        let mode = if path == self.state() || path == self.store() {
             0o700
         } else if path.is_dir() {
             0o755

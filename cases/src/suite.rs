@@ -82,6 +82,27 @@ const SELF_HARMING: &[&str] = &[
     "filters_killed",
 ];
 
+/// Cases that are attacked with their store on a disk, too: output of each kind, input, files and their names, memory, signals,
+/// several threads, a service.
+const DURABLE: &[&str] = &[
+    "pipe_counter",
+    "socket_echo",
+    "pipe_epoll",
+    "heap",
+    "mapper_static",
+    "files",
+    "descriptors",
+    "signals",
+    "python_script",
+    "threads",
+    "printers",
+    "redis_aof",
+    "go_web",
+];
+
+/// Of these, what the short profile runs.
+const DURABLE_IN_SHORT: &[&str] = &["pipe_counter", "socket_echo", "files", "threads", "file_counter"];
+
 /// Cases for the attacks beside SIGKILL, each busy, so that it commits between two blows.
 const OTHERWISE: &[(Attack, &[&str])] = &[
     (
@@ -115,9 +136,13 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "taking_part_threads",
             "node_timers",
             "storm",
+            "go_web",
         ],
     ),
     (Attack::Manual, &["undo"]),
+    (Attack::Durable, DURABLE),
+    (Attack::Lagging, DURABLE),
+    (Attack::LaggingEverything, &["file_counter", "cat_files"]),
     // Nobody is killed: here the crowd of signals alone does harm.
     (Attack::Calm, &["storm"]),
     (
@@ -139,6 +164,7 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "notify",
             "filters_exec",
             "queues",
+            "go_web",
         ],
     ),
     (
@@ -172,6 +198,7 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "taking_part",
             "objects",
             "undone_alone",
+            "go_web",
         ],
     ),
     (Attack::Supervisor, &["pipe_counter", "pipe_echo", "heap", "files", "threads", "notify", "execs", "undone"]),
@@ -208,6 +235,9 @@ impl Test {
         let contained = CONTAINED.contains(&self.case.name) && self.setting.user == User::Docker;
         // Root and ordinary users learn of written pages in different ways.
         let checked = self.attack == Attack::Checked && self.setting.ring;
+        if profile == Profile::Test && self.attack.stores_on_disk() {
+            return self.setting == Setting::PLAIN && DURABLE_IN_SHORT.contains(&self.case.name);
+        }
         profile == Profile::Soak
             || self.setting == Setting::PLAIN
             || telling
@@ -287,10 +317,9 @@ mod tests {
     #[test]
     fn every_name_in_the_tables_is_a_case() {
         let known: HashSet<&str> = cases::all().map(|case| case.name).collect();
-        let tables = OTHERWISE
-            .iter()
-            .flat_map(|(_, names)| names.iter())
-            .chain([TELLING, WINDOW, SELF_HARMING, RENUMBERED, CONTAINED].into_iter().flatten());
+        let tables = OTHERWISE.iter().flat_map(|(_, names)| names.iter()).chain(
+            [TELLING, WINDOW, SELF_HARMING, RENUMBERED, CONTAINED, DURABLE, DURABLE_IN_SHORT].into_iter().flatten(),
+        );
         let unknown: Vec<_> = tables.filter(|name| !known.contains(**name)).collect();
         assert_eq!(unknown, Vec::<&&str>::new());
     }

@@ -38,9 +38,10 @@ pub struct Trial<'a> {
 const IDLE_RUNS: u32 = 40;
 
 impl Trial<'_> {
-    /// Runs the case unharmed, then harmed until enough blows have landed; `site` is the test's directory.
-    pub fn run(&self, tools: &Tools, site: &Path) -> Outcome<Report> {
-        let room = Room::new(site, self.setting.user)?;
+    /// Runs the case unharmed, then harmed until enough blows have landed; `site` is the test's directory, `disk` another
+    /// one on a disk.
+    pub fn run(&self, tools: &Tools, site: &Path, disk: &Path) -> Outcome<Report> {
+        let room = Room::new(site, disk, self.setting.user)?;
         let launcher = Launcher { tools: tools.clone(), room: room.clone(), setting: self.setting };
         let mut random = fastrand::Rng::with_seed(self.seed);
 
@@ -77,10 +78,12 @@ impl Trial<'_> {
         let session = launcher.room.session(NAME);
         let hammer = Hammer::start(plan, session, revival(self.attack, launcher), seed);
         let swing = hammer.counters();
-        let harness = Harness::Outlast {
-            options: [self.attack.options(), self.case.options].concat(),
-            mutant: self.mutant.clone(),
-        };
+        let words = self.attack.options().iter().chain(self.case.options);
+        let mut options: Vec<String> = words.map(|word| word.to_string()).collect();
+        if self.attack.stores_on_disk() {
+            options.extend(["--store".into(), launcher.room.store().display().to_string()]);
+        }
+        let harness = Harness::Outlast { options, mutant: self.mutant.clone() };
         let patience = (!self.setting.ring).then(|| Patience::start(swing.clone()));
         let view = self.view(launcher, &harness, seed, Some(unharmed), &swing);
         let lost_patience = patience.is_some_and(Patience::end);
@@ -154,6 +157,9 @@ impl Trial<'_> {
         let command = launcher.program(&program, harness);
         let seen = drive.perform(command, &launcher.room, seed, unharmed)?;
         nothing_left_behind(swing)?;
+        if let Some(left) = launcher.room.left_on_disk()? {
+            return Err(Failure::Told(format!("left behind on the disk after the program's end: {left}")));
+        }
         let files = files_in(&launcher.room.work())?;
         let status = match seen.status {
             // That was the supervisor's end, not the program's.

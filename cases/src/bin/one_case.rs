@@ -1,6 +1,6 @@
 //! Runs one test of the suite in a process of its own: `one_case NAME`.
 //!
-//! Environment: `OUTLAST_SEED`, `OUTLAST_BIN`, `OUTLAST_CASES_CONFINE`, `OUTLAST_CASES_SITE`,
+//! Environment: `OUTLAST_SEED`, `OUTLAST_BIN`, `OUTLAST_CASES_CONFINE`, `OUTLAST_CASES_SITE`, `OUTLAST_CASES_DISK`,
 //! `OUTLAST_CASES_BLOWS`, `OUTLAST_CASES_LIMIT` (seconds), `OUTLAST_CASES_MUTANT`.
 
 use std::env;
@@ -64,7 +64,8 @@ fn run(name: &str) -> Outcome<Report> {
     let test = suite::find(name).ok_or_else(|| Failure::Told(format!("there is no test called {name}")))?;
     let seed = number("OUTLAST_SEED", 1)?;
     let blows = number("OUTLAST_CASES_BLOWS", 12)? as u32;
-    test.trial(seed, blows, env::var("OUTLAST_CASES_MUTANT").ok()).run(&tools, &path("OUTLAST_CASES_SITE")?)
+    let (site, disk) = (path("OUTLAST_CASES_SITE")?, path("OUTLAST_CASES_DISK")?);
+    test.trial(seed, blows, env::var("OUTLAST_CASES_MUTANT").ok()).run(&tools, &site, &disk)
 }
 
 fn number(name: &str, default: u64) -> Outcome<u64> {
