@@ -28,6 +28,7 @@ pub struct Generation<'p> {
     index: Index,
     files: HashMap<u64, File>,
     blocks: VecDeque<(Spot, Rc<Vec<u8>>)>,
+    tell: &'p dyn Fn(u64, u64),
 }
 
 impl<'p> Generation<'p> {
@@ -38,7 +39,12 @@ impl<'p> Generation<'p> {
     pub fn read(place: &'p Place, number: u64) -> Result<Self, ArchiveError> {
         let file = place.open(number, Part::Index, false).map_err(|_| ArchiveError::Missing(number))?;
         let index = Index::decode(number, std::io::BufReader::new(file), place.seal())?;
-        Ok(Self { place, index, files: HashMap::new(), blocks: VecDeque::new() })
+        Ok(Self { place, index, files: HashMap::new(), blocks: VecDeque::new(), tell: &|_, _| () })
+    }
+
+    /// Calls `tell(pages read, all pages)` now and then, each time that the pages are read.
+    pub fn telling(self, tell: &'p dyn Fn(u64, u64)) -> Self {
+        Self { tell, ..self }
     }
 
     /// The commit that it is a copy of.
@@ -59,8 +65,11 @@ impl<'p> Generation<'p> {
     /// # Errors
     /// `Damaged`.
     pub fn each(&mut self, f: &mut dyn FnMut(u64, &[u8])) -> Result<(), ArchiveError> {
+        let (mut done, all) = (0, self.index.pages());
         let pieces = std::mem::take(&mut self.index.pieces);
         let whole = pieces.iter().all(|piece| {
+            (self.tell)(done, all);
+            done += u64::from(piece.count);
             let Some(block) = self.block(piece.spot(), piece.len) else { return false };
             let first = usize::from(piece.first) * PAGE as usize;
             let pages = block.get(first..).and_then(|rest| rest.get(..usize::from(piece.count) * PAGE as usize));

@@ -262,6 +262,8 @@ pub struct Control {
     pub room: AtomicU32,
     /// Engine: counts the lists of mapped files that it has written for the anchor. A futex.
     pub mapped_files: AtomicU32,
+    /// Supervisor: thousandths of going back that are done.
+    pub progress: AtomicU32,
     /// Engine: a path, ended by a zero if it is shorter, for [`unreadable::FILE`].
     pub lost_file: [AtomicU8; 512],
 }

@@ -16,6 +16,7 @@ use crate::log::{Entry, Kind};
 use crate::meta::{self, Meta};
 use crate::orphans::{is_alive, is_resumable};
 use crate::program_folder::ProgramFolder;
+use crate::progress::{half, Bar};
 use crate::session::Session;
 use crate::signals::Signals;
 use crate::state_folder::StateFolder;
@@ -143,7 +144,9 @@ fn copy(
     let last = from.control().last_seq.load(Acquire);
     let made = |place: &Place, number| -> Result<(), ArchiveError> {
         let store = stores.create(0).map_err(|_| ArchiveError::NoRoom)?;
-        replace(store, place, number, last, made_for)
+        let kept = Archive::list(place)?.into_iter().find(|kept| kept.number == number);
+        let bar = Bar::of("copying", kept.map_or(0, |kept| kept.pages));
+        replace(store, place, number, last, made_for, &|done, all| bar.at(half(0, done, all) * 2))
     };
     match number {
         Some(number) => {

@@ -10,6 +10,7 @@ use crate::generations::age;
 use crate::keeping::Keeping;
 use crate::log::{Entry, Kind};
 use crate::options::Options;
+use crate::progress::{half, Bar};
 use crate::respawn::Recovering;
 use crate::supervisor::Supervisor;
 use crate::verdict::Tries;
@@ -131,6 +132,7 @@ impl Supervisor {
     fn go_back_as_wished(&mut self, number: u64) -> (u32, Option<End>) {
         let began = clock::monotonic();
         let control = self.generation.control();
+        control.progress.store(0, Release);
         if control.state.load(Acquire) != state::PROTECTED || !self.kin.has(self.pid) {
             return (went_back::NOT_NOW, None);
         }
@@ -166,7 +168,13 @@ impl Supervisor {
     }
 
     fn verify(&self, archive: &Archive, number: u64) -> Result<(), ArchiveError> {
-        archive.generation(number)?.verify()
+        archive.generation(number)?.telling(&|done, all| self.tell(half(0, done, all))).verify()
+    }
+
+    /// Says how far it is, to whoever waits for it.
+    fn tell(&self, part: u64) {
+        self.generation.control().progress.store(part as u32, Release);
+        self.bar.at(part);
     }
 
     /// Makes the store of the dead program hold a generation, which has been verified, and gives up those after it.
@@ -178,7 +186,8 @@ impl Supervisor {
         let control = self.generation.control();
         let last = control.last_seq.load(Acquire);
         let made_for = (&self.meta.options, self.meta.generation);
-        replace(self.generation.store.try_clone()?, archive.place(), number, last, made_for)?;
+        let tell = |done, all| self.tell(half(1, done, all));
+        replace(self.generation.store.try_clone()?, archive.place(), number, last, made_for, &tell)?;
         archive.give_up_after(number);
         forget(control);
         control.other_state.store(other_state::OLDER, Release);
@@ -209,6 +218,7 @@ impl Supervisor {
         let verified = self.verify(&archive, number);
         let became = verified.and_then(|()| self.become_generation(&mut archive, number));
         self.keeping = Keeping::Paused(archive);
+        self.bar = Bar::none();
         became.map(drop).map_err(|error| Error::Generation(name, error))
     }
 
@@ -265,6 +275,7 @@ pub(crate) fn replace(
     number: u64,
     last: u64,
     (options, image): (&Options, u32),
+    tell: &dyn Fn(u64, u64),
 ) -> Result<(), ArchiveError> {
     let mut scratch = vec![0; SCRATCH_LEN as usize];
     let (mut seq, mut undo) = (last, Vec::new());
@@ -276,7 +287,7 @@ pub(crate) fn replace(
             undo.push((if is_given_up { journal::NOTHING } else { kind }, bytes.to_vec()));
         });
     }
-    let mut generation = Generation::read(place, number)?;
+    let mut generation = Generation::read(place, number)?.telling(tell);
     let base_seq = seq.max(generation.seq()) + APART;
     let durable = options.bits & option::DURABLE != 0;
     let lags = durable && options.lag_ns != 0;

@@ -7,6 +7,7 @@ use crate::futex;
 use crate::meta::Meta;
 use crate::orphans::{is_alive, is_resumable};
 use crate::program_folder::ProgramFolder;
+use crate::progress::Bar;
 use crate::stores::StorePlace;
 use outlast_archive::{Archive, Kept};
 use outlast_image::control::{go_back, went_back};
@@ -84,6 +85,12 @@ pub fn none_of(name: &str, kept: &[Kept], wanted: &str) -> Error {
     Error::NoSuchGeneration(name.into(), format!("{what}, but not {wanted}"))
 }
 
+/// For whoever waits until a program is in that state.
+pub(crate) fn bar(folder: &ProgramFolder, number: u64) -> Bar {
+    let kept = list(folder).unwrap_or_default().into_iter().find(|kept| kept.number == number);
+    Bar::of("going back", kept.map_or(0, |kept| kept.pages))
+}
+
 /// Has a program go back. True: it runs; false: it did not run, and is to be resumed. `key`: where its key file is, if not where
 /// it was; of one that runs, the supervisor has it.
 pub fn rewind(folder: &ProgramFolder, number: u64, key: Option<&Path>) -> Result<bool, Error> {
@@ -96,6 +103,7 @@ pub fn rewind(folder: &ProgramFolder, number: u64, key: Option<&Path>) -> Result
         }
         let mut supervisor = take_over(name)?.supervise(session)?;
         unlock(&mut supervisor.stores, &mut supervisor.meta, key)?;
+        supervisor.bar = bar(folder, number);
         return supervisor.go_back_at_rest(number).map(|()| false);
     }
     let control = session.control();
@@ -106,8 +114,9 @@ pub fn rewind(folder: &ProgramFolder, number: u64, key: Option<&Path>) -> Result
     control.go_back_to.store(number, Release);
     word.store(go_back::ASKED, Release);
     futex::wake(word);
-    let (asked, mut seen) = (Instant::now(), Instant::now());
+    let (asked, mut seen, bar) = (Instant::now(), Instant::now(), bar(folder, number));
     while word.load(Acquire) == go_back::ASKED {
+        bar.at(control.progress.load(Acquire).into());
         futex::wait(word, go_back::ASKED, PULSE);
         if is_alive(&session) || Meta::read(folder).is_ok_and(|meta| meta.supervisor.is_alive()) {
             seen = Instant::now();
@@ -117,6 +126,7 @@ pub fn rewind(folder: &ProgramFolder, number: u64, key: Option<&Path>) -> Result
             return Err(Error::NotRunning(name.into()));
         }
     }
+    drop(bar);
     match control.went_back.load(Acquire) {
         went_back::DONE => Ok(true),
         went_back::MISSING => Err(none_of(name, &list(folder)?, &number.to_string())),

@@ -47,6 +47,7 @@ pub mod processes;
 pub mod program;
 pub mod program_folder;
 pub mod program_name;
+pub mod progress;
 pub mod remains;
 pub mod remote;
 pub mod reports;

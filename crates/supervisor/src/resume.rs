@@ -5,6 +5,7 @@ use crate::clock;
 use crate::encryption::unlock;
 use crate::end::End;
 use crate::error::Error;
+use crate::generations::bar;
 use crate::keeping::Keeping;
 use crate::orphans::{is_alive, is_resumable};
 use crate::remains::Remains;
@@ -39,6 +40,9 @@ pub fn resume(name: &str, store: Option<&Path>, key: Option<&Path>) -> Result<En
         // One that is wrong is better known now.
         let archive = supervisor.take_archive()?;
         supervisor.keeping = archive.map_or(Keeping::Idle, Keeping::Paused);
+    }
+    if let Some(number) = supervisor.meta.going_back {
+        supervisor.bar = bar(&supervisor.folder, number);
     }
     supervisor.finish_going_back()?;
     let end = match supervisor.cold_resume("resume", clock::monotonic()) {

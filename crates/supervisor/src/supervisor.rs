@@ -16,6 +16,7 @@ use crate::meta::{Ended, Meta};
 use crate::names;
 use crate::postponed::Postponed;
 use crate::program_folder::{Lock, ProgramFolder};
+use crate::progress::Bar;
 use crate::respawn::Recovering;
 use crate::shortage::{Count, Shortage};
 use crate::signals::Signals;
@@ -67,6 +68,8 @@ pub struct Supervisor {
     /// Older generations, if they are wanted.
     pub(crate) keeping: Keeping,
     pub(crate) further_back: FurtherBack,
+    /// For whoever waits at a terminal of ours.
+    pub(crate) bar: Bar,
     /// A respawn whose end the engine has not yet reported.
     pub(crate) recovering: Option<Recovering>,
     /// Whom the OOM killer had killed when that was looked at last.
@@ -116,6 +119,7 @@ impl Supervisor {
             group_signals: GroupSignals::default(),
             keeping: Keeping::default(),
             further_back: FurtherBack::default(),
+            bar: Bar::none(),
             recovering: None,
             count: None,
             shortage: None,
