@@ -91,6 +91,8 @@ pub mod other_state {
     pub const OLDER: u32 = 1;
     /// That of another program, of which this one is a copy: its standard streams are those that it was given.
     pub const COPY: u32 = 2;
+    /// The same, but a cold resume is not done with opening its files: an anchor has what there is by now.
+    pub const UNOPENED: u32 = 3;
 }
 
 /// What is different for a program that meets the same failure from older generations, too. Bits of [`Control::perturbation`].

@@ -114,8 +114,13 @@ unsafe fn run(rung: Rung) -> ! {
         context = load(e, t);
         others = threads::load(e, &context);
     }
-    if rung == Rung::Cold && err::is(crate::anchor::make()) {
-        fail!(0);
+    if rung == Rung::Cold {
+        // From now on a death leaves an anchor, and who comes from that has to open the rest.
+        let (unknown, none) = (other_state::UNOPENED, other_state::NONE);
+        let _ = c.other_state.compare_exchange(none, unknown, AcqRel, Acquire);
+        if err::is(crate::anchor::make()) {
+            fail!(0);
+        }
     }
     // The descriptor table is not the one of the commit with what happened since undone.
     let other = c.other_state.load(Acquire);
