@@ -9,6 +9,9 @@ use crate::workshop::Workshop;
 use std::ffi::OsString;
 use std::process::Stdio;
 
+/// For the price of a commit: each output has one of its own.
+pub const EACH: &[&str] = &["--commit", "each"];
+
 /// A program and its arguments around the name of the file of results.
 pub struct Trial {
     pub user: User,
@@ -41,9 +44,15 @@ impl Trial {
         }
     }
 
-    /// One run of each side, in the order of the round: native and protected figures, circumstances of the latter.
-    pub fn pair(&self, round: usize, workshop: &Workshop) -> Outcome<(Vec<f64>, Vec<f64>, Conditions)> {
-        let ours = |workshop| self.run(workshop, Side::Protected(&[]));
+    /// One run of each side, in the order of the round: native and protected figures, circumstances of the latter. Protected
+    /// as `outlast run` does it, with `options`.
+    pub fn pair(
+        &self,
+        round: usize,
+        workshop: &Workshop,
+        options: &[&str],
+    ) -> Outcome<(Vec<f64>, Vec<f64>, Conditions)> {
+        let ours = |workshop| self.run(workshop, Side::Protected(options));
         let theirs = |workshop| self.run(workshop, Side::Native);
         let ((native, _), (protected, conditions)) = match round % 2 {
             0 => (theirs(workshop)?, ours(workshop)?),

@@ -1,5 +1,6 @@
 //! The cases, one file a program.
 
+mod bursts;
 mod children;
 mod counter;
 mod crasher;
@@ -51,6 +52,7 @@ pub fn all() -> impl Iterator<Item = &'static Case> {
         redis::CASES,
         memcached::CASES,
         echo::CASES,
+        bursts::CASES,
         pair::CASES,
         children::CASES,
         tcp::CASES,

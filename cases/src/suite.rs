@@ -137,6 +137,7 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "node_timers",
             "storm",
             "go_web",
+            "bursts",
         ],
     ),
     (Attack::Manual, &["undo"]),
@@ -147,7 +148,18 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
     (Attack::Calm, &["storm"]),
     (
         Attack::Aimed,
-        &["pipe_counter", "pipe_echo", "socket_echo", "heap", "signals", "threads", "printers", "taking_part"],
+        &[
+            "pipe_counter",
+            "pipe_echo",
+            "socket_echo",
+            "heap",
+            "signals",
+            "threads",
+            "printers",
+            "printers_each",
+            "bursts",
+            "taking_part",
+        ],
     ),
     (
         Attack::Fatal,
@@ -165,11 +177,13 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "filters_exec",
             "queues",
             "go_web",
+            "bursts",
         ],
     ),
     (
         Attack::Anchor,
         &[
+            "bursts",
             "pipe_counter",
             "socket_echo",
             "heap",
@@ -199,12 +213,16 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "objects",
             "undone_alone",
             "go_web",
+            "bursts",
         ],
     ),
-    (Attack::Supervisor, &["pipe_counter", "pipe_echo", "heap", "files", "threads", "notify", "execs", "undone"]),
+    (
+        Attack::Supervisor,
+        &["pipe_counter", "pipe_echo", "heap", "files", "threads", "notify", "execs", "undone", "bursts"],
+    ),
     (Attack::Everything, &["file_counter", "cat_files"]),
     (Attack::Debugged, &["pipe_counter", "pipe_echo", "heap", "tcp_poll", "threads"]),
-    (Attack::Stopped, &["pipe_counter", "socket_echo", "pipe_poll", "threads"]),
+    (Attack::Stopped, &["bursts", "pipe_counter", "socket_echo", "pipe_poll", "threads"]),
     (Attack::Named, &["pipe_counter", "python_script", "threads"]),
 ];
 

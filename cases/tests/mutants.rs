@@ -77,7 +77,8 @@ const HUNTERS: &[(&str, &[&str])] = &[
     ("entered", &["kill::queues_handed"]),
     ("half-made", &["kill::objects"]),
     ("semaphore-undo", &["together::undone_alone"]),
-    ("joined-lookup", &["aimed::printers", "kill::printers"]),
+    ("joined-lookup", &["aimed::printers_each", "kill::printers_each"]),
+    ("gathered", &["kill::bursts", "kill::printers"]),
 ];
 
 /// Checks of the store, and which of its tests is meant to notice.

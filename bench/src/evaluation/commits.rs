@@ -3,7 +3,7 @@
 use super::progress::Progress;
 use super::results::{Pattern, Point, Sweep};
 use crate::failure::Outcome;
-use crate::trial::Trial;
+use crate::trial::{Trial, EACH};
 use crate::user::User;
 use crate::workshop::Workshop;
 use std::ffi::OsString;
@@ -75,7 +75,7 @@ fn pair(pattern: Pattern, pages: u64, number: usize, workshop: &Workshop) -> Out
         after: vec![megabytes, word.into(), batches, iterations, pages],
         figures: 1,
     };
-    let (native, protected, conditions) = trial.pair(number, workshop)?;
+    let (native, protected, conditions) = trial.pair(number, workshop, EACH)?;
     Ok(([native[0], protected[0]], conditions.to_string()))
 }
 

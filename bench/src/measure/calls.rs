@@ -36,7 +36,7 @@ impl Measurement for Calls {
         let after = vec![file.into(), "100".into(), "500".into()];
         let before = vec![workshop.executable("calls").into()];
         let trial = Trial { user: User::Own, before, after, figures: LIMITS.len() };
-        let (native, protected, conditions) = trial.pair(number, workshop)?;
+        let (native, protected, conditions) = trial.pair(number, workshop, &[])?;
         collected.conditions(&conditions);
         if conditions.rewritten == 0 {
             collected.note("no call site was rewritten: every call came in by a signal");

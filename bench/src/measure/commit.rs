@@ -3,7 +3,7 @@
 use crate::failure::{Failure, Outcome};
 use crate::measurement::{Collected, Measurement};
 use crate::promise::{Promise, Relation, Unit};
-use crate::trial::Trial;
+use crate::trial::{Trial, EACH};
 use crate::user::{we_are_root, User};
 use crate::workshop::Workshop;
 use std::ffi::OsString;
@@ -152,7 +152,7 @@ impl Measurement for Commit {
         if self.means == Means::Bpf && !we_are_root() {
             return Err(Failure::NotHere("only root may load BPF programs".into()));
         }
-        let (native, protected, conditions) = self.trial(workshop).pair(number, workshop)?;
+        let (native, protected, conditions) = self.trial(workshop).pair(number, workshop, EACH)?;
         collected.conditions(&conditions);
         if self.means == Means::Bpf && !conditions.fault_list {
             collected.obstacle("measured without BPF: this build, or this kernel, has no fault list");

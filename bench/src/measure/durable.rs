@@ -56,7 +56,7 @@ impl Measurement for Durable {
             let before = vec![workshop.executable("commit").into()];
             let trial = Trial { user: User::Own, before, after, figures: 1 };
             let (figures, conditions) =
-                trial.run(workshop, Side::Protected(&["--store", &store, "--durable", when]))?;
+                trial.run(workshop, Side::Protected(&["--commit", "each", "--store", &store, "--durable", when]))?;
             took[side] = figures[0] / 1000.0;
             collected.conditions(&conditions);
         }

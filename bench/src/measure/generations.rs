@@ -5,7 +5,7 @@ use crate::failure::{Outcome, Tried};
 use crate::launch::Side;
 use crate::measurement::{Collected, Measurement};
 use crate::promise::{Promise, Relation, Unit};
-use crate::trial::Trial;
+use crate::trial::{Trial, EACH};
 use crate::user::User;
 use crate::workshop::Workshop;
 use std::os::unix::fs::PermissionsExt;
@@ -16,7 +16,7 @@ const TURN: &str = "generations-turn-1gib";
 const PAUSE: &str = "generations-pause-1gib";
 const ENCRYPTED: &str = "generations-encrypted-1gib";
 /// One a second; the program runs for some of them.
-const OPTIONS: [&str; 2] = ["--generations", "1s:1h:1GiB"];
+const OPTIONS: [&str; 4] = ["--commit", "each", "--generations", "1s:1h:1GiB"];
 const SECONDS: u32 = 6;
 
 impl Measurement for Generations {
@@ -61,8 +61,8 @@ impl Measurement for Generations {
         let key = workshop.put(User::Own, "key", &[7; 32])?;
         std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).tried_on(&key)?;
         let key = key.to_string_lossy();
-        let encrypted = [OPTIONS[0], OPTIONS[1], "--encrypt", &key];
-        let sides = [Side::Protected(&[]), Side::Protected(&OPTIONS), Side::Protected(&encrypted)];
+        let encrypted = [OPTIONS[0], OPTIONS[1], OPTIONS[2], OPTIONS[3], "--encrypt", &key];
+        let sides = [Side::Protected(EACH), Side::Protected(&OPTIONS), Side::Protected(&encrypted)];
         let mut took = [Vec::new(), Vec::new(), Vec::new()];
         for turn in 0..3 {
             let side = (number + turn) % 3;

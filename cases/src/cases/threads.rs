@@ -30,6 +30,9 @@ pub const CASES: &[Case] = &[
     .with_threads(),
     Case::new("printers", |_| Ok(Program::new(&[&program("printers"), "100"])), |_| Drive::Pipes(Input::none()))
         .with_threads(),
+    Case::new("printers_each", |_| Ok(Program::new(&[&program("printers"), "100"])), |_| Drive::Pipes(Input::none()))
+        .with_threads()
+        .with_options(&["--commit", "each"]),
     Case::new("mutexes", |_| Ok(Program::new(&[&program("mutexes"), "30", "4"])), |_| Drive::Pipes(Input::none()))
         .with_threads(),
     Case::new(

@@ -123,6 +123,7 @@ pub fn commit_stopped(e: &mut Engine, t: &mut Thread, pending: PendingCall) -> u
         e.queue.dirty = false;
     }
     crate::inputs::save(e);
+    crate::gathered::save(e);
     crate::advice::save(e);
     if contexts::exist(e) {
         contexts::save(e);

@@ -4,6 +4,7 @@ use crate::call_filters;
 use crate::calls;
 use crate::commit::{commit, commit_at_gate};
 use crate::control::{control, degrade, phase};
+use crate::gathered;
 use crate::group::{self, Way};
 use crate::held;
 use crate::inputs::readiness;
@@ -86,7 +87,11 @@ pub fn slow_down_filtered() {
 /// From now on, or no more unless somebody else needs it, calls that may wait do not go straight through the gate.
 pub fn slow_down_waits(on: bool) {
     // SAFETY: only looks whether there is a log.
-    let on = on || held::is_on() || world::has_several() || unsafe { !engine().inputs.is_empty() };
+    let on = on
+        || held::is_on()
+        || world::has_several()
+        || gathered::slows_waits()
+        || unsafe { !engine().inputs.is_empty() };
     // SAFETY: only looks which tracker there is, and what the program uses.
     let (tracker, keeps_events) = unsafe { (&engine().tracker, engine().kernel.one_shot != one_shot::NONE) };
     for (n, class) in CLASS.iter().enumerate() {
@@ -161,6 +166,7 @@ pub unsafe extern "C" fn dispatch(t: &mut Thread) {
     // A call that has trapped is served with the lock: its site may be rewritten.
     let needs_no_lock =
         t.by_trap == 0 && waits_by_itself(&call) && engine().inputs.is_empty() && !call_filters::asks(call.nr);
+    let needs_no_lock = needs_no_lock && !gathered::is_any();
     if needs_no_lock && !names_own(engine(), &call) {
         let r = interruptible(t, &call);
         t.regs.rax = r as u64;
@@ -213,10 +219,12 @@ unsafe fn dispatch_alone(t: &mut Thread) {
     }
     let call = Call::at(t);
     lag::before(e, &call);
-    if let Outcome::Return(result) = serve(e, t, call) {
+    let outcome = gathered::before(e, t, &call).unwrap_or_else(|| serve(e, t, call));
+    if let Outcome::Return(result) = outcome {
         medium::note(e, &call, result);
         t.regs.rax = result as u64;
     }
+    gathered::after(e, &call);
     lag::after(e);
     crate::pinned::call_ended(t);
     if t.native == 0 {

@@ -2,6 +2,7 @@
 
 use crate::control::{control, event};
 use crate::frame::Ucontext;
+use crate::gathered;
 use crate::mutant::without;
 use crate::signals::{self, bit, OWNED};
 use crate::state::{engine, Fault};
@@ -50,6 +51,8 @@ fn give_up(sig: i32) {
     if c.state.load(Relaxed) == state::PROTECTED {
         c.state.store(state::GIVEN_UP, Release);
         event(event_kind::GIVE_UP, 7, 0, sig as u64, c.fault_rip.load(Relaxed));
+        // SAFETY: the program was in its own code, or at the gate's exit.
+        gathered::release(unsafe { engine() });
     }
     set_default(sig);
 }

@@ -13,6 +13,7 @@ use crate::calls::{joined, output};
 use crate::commit::commit_stopped;
 use crate::control::{control, phase};
 use crate::dispatch::Call;
+use crate::gathered;
 use crate::leader;
 use crate::lock::{self, Look};
 use crate::operation::{is_nonblocking, knows_nowait};
@@ -75,7 +76,7 @@ pub enum Way {
 #[inline]
 pub fn offer(t: &Thread, call: &Call) {
     // A call that has trapped is served by its thread: its site may be rewritten.
-    if t.by_trap == 0 && joined::may_join(call) && !call_filters::asks(call.nr) {
+    if t.by_trap == 0 && joined::may_join(call) && !call_filters::asks(call.nr) && !gathered::is_any() {
         t.offer.0.store(offer::OPEN, Release);
     }
 }

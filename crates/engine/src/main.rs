@@ -22,6 +22,7 @@ mod failure;
 mod folding;
 mod frame;
 mod gate;
+mod gathered;
 mod group;
 mod held;
 mod held_files;

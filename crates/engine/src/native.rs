@@ -2,6 +2,7 @@
 
 use crate::control::{control, degrade, event};
 use crate::frame::{Ucontext, SS_DISABLE};
+use crate::gathered;
 use crate::inputs;
 use crate::signals;
 use crate::state::engine;
@@ -114,6 +115,8 @@ pub fn suspend(why: Degradation) {
     degrade(why);
     // SAFETY: only looks whether there is a log.
     inputs::leave(unsafe { engine() });
+    // SAFETY: the thread is in the engine.
+    gathered::release(unsafe { engine() });
     let c = control();
     if c.state.swap(state::SUSPENDED, AcqRel) != state::SUSPENDED {
         event(event_kind::SUSPENDED, 0, 0, why as u64, 0);

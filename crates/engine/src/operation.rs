@@ -32,7 +32,7 @@ pub fn kind(e: &Engine) -> u32 {
 /// input brought is not: they bring theirs to the same place.
 pub fn settles(pending: &PendingCall) -> bool {
     match pending.kind {
-        pending_kind::NONE => true,
+        pending_kind::NONE | pending_kind::GATHERED => true,
         pending_kind::RING | pending_kind::NOTED => {
             let nr = pending.nr as u64;
             outlast_calls::row(nr).is_some_and(|row| row.class != Class::Input) && !queues::takes(nr)

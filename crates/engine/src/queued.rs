@@ -166,9 +166,10 @@ impl Queue {
     }
 
     /// Sends those of the first thread, and of whichever takes them, again, to a process that has every signal blocked. One
-    /// that was rolled back in place may still have some of them, which go first.
-    pub fn send_again(&self) {
-        if self.is_empty() {
+    /// that was rolled back in place may still have some of them, which go first, and `stale` ones that it sent after the commit,
+    /// and will send again.
+    pub fn send_again(&self, stale: impl Fn(&Info) -> bool, any_stale: bool) {
+        if self.is_empty() && !any_stale {
             return;
         }
         let (mut others, mut count) = ([[0u64; 16]; MOST], 0);
@@ -180,7 +181,7 @@ impl Queue {
             if err::is(r) {
                 break;
             }
-            if !self.waiting().iter().any(|e| is_same(&e.info, &info)) && count < MOST {
+            if !self.waiting().iter().any(|e| is_same(&e.info, &info)) && !stale(&info) && count < MOST {
                 others[count] = info;
                 count += 1;
             }

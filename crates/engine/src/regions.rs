@@ -226,3 +226,12 @@ impl<'a> Iterator for Regions<'a> {
         (region.start < region.end).then_some(Mapped { region, path })
     }
 }
+
+/// Is there memory besides the engine's that the program can write to, and others share?
+pub fn any_shared_writable(text: &[u8]) -> bool {
+    let mut any = false;
+    each_range(text, |start, _, bits| {
+        any |= bits[1] == b'w' && bits[3] == b's' && !(ENGINE_BASE..ENGINE_END).contains(&start);
+    });
+    any
+}

@@ -34,9 +34,10 @@ pub fn serve() -> bool {
 
 /// Makes the commits that are asked for, or due.
 pub fn commit_now(e: &mut Engine) {
+    let is_for_outputs = crate::gathered::knocked(e);
     if lag::is_due(e) {
         lag::settle(e);
-    } else {
+    } else if !is_for_outputs {
         crate::periodic::tick(e);
     }
     if control().request.load(Acquire) & request::COMMIT != 0 {

@@ -55,6 +55,8 @@ pub mod object {
     pub const CONTEXT: u16 = 15;
     /// What is advised of which ranges of addresses.
     pub const ADVICE: u16 = 19;
+    /// Outputs that are made, as the program sees it, and have not left.
+    pub const GATHERED: u16 = 20;
 }
 
 /// Ranges whose content vanished since the last commit.
@@ -84,6 +86,8 @@ pub struct Engine {
     /// What of the program's files may not be on the medium.
     pub unsynced: Unsynced,
     pub lag: crate::lag::Lag,
+    /// Outputs that leave together.
+    pub gathered: crate::gathered::Gathered,
     /// What a program that takes part has registered.
     pub part: TakingPart,
     pub kernel: KernelState,
@@ -151,6 +155,7 @@ pub static mut ENGINE: Engine = Engine {
     transfer: Transfer::new(),
     unsynced: Unsynced::new(),
     lag: crate::lag::Lag::new(),
+    gathered: crate::gathered::Gathered::new(),
     part: TakingPart::NOTHING,
     kernel: KernelState {
         actions: [NO_ACTION; SIGNALS],

@@ -65,6 +65,9 @@ pub mod pending_kind {
     /// commit's sequence number and `size`.
     pub const JOINED: u32 = 10;
 
+    /// Ring operations that make what is gathered, identified by the commit's sequence number. The thread goes on at its registers.
+    pub const GATHERED: u32 = 11;
+
     /// Does a thread have it that did not make the commit?
     pub const fn is_anothers(kind: u32) -> bool {
         matches!(kind, PART | WAITING | JOINED)

@@ -36,6 +36,8 @@ pub mod option {
     pub const CHECK_COMMITS: u64 = 512;
     /// The interval may grow, so that periodic commits take no more than a hundredth of the time.
     pub const SPARING: u64 = 1024;
+    /// A commit stands before each output alone, also of programs that print without pause.
+    pub const EACH_OUTPUT: u64 = 2048;
 }
 
 /// Written by the supervisor into the session before the engine's first instruction.

@@ -112,6 +112,8 @@ pub enum Mutant {
     HalfMade,
     /// What was undone of semaphores when all had died is done again.
     SemaphoreUndo,
+    /// What is gathered goes into the commit.
+    Gathered,
 }
 
 impl Mutant {
@@ -170,6 +172,7 @@ impl Mutant {
         (Mutant::Entered, "entered"),
         (Mutant::HalfMade, "half-made"),
         (Mutant::SemaphoreUndo, "semaphore-undo"),
+        (Mutant::Gathered, "gathered"),
     ];
 
     pub const fn bit(self) -> u64 {

@@ -84,8 +84,10 @@ pub struct Run {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum When {
-    /// Every event that somebody could see
+    /// Every event that somebody could see; what a program prints in quick succession leaves together, up to half a millisecond late
     Visible,
+    /// The same, each output alone
+    Each,
     /// When asked by `outlast commit`, and as often as --every says: files go back to the commit, too, but what was sent since is
     /// sent again
     Manual,
@@ -176,6 +178,7 @@ impl Run {
             ..Options::default()
         };
         options.set(option::NO_VISIBLE, self.commit == When::Manual);
+        options.set(option::EACH_OUTPUT, self.commit == When::Each);
         options.set(option::TRACKER_MPROTECT, self.tracker == Tracker::Mprotect);
         options.set(option::NO_RING, self.no_io_uring);
         options.set(option::NO_REWRITE, self.no_rewrite);
@@ -197,7 +200,7 @@ impl Run {
 
     fn interval(&self) -> Option<Duration> {
         match self.every {
-            Every::Auto if self.commit == When::Visible => Some(AUTO),
+            Every::Auto if self.commit != When::Manual => Some(AUTO),
             Every::Auto | Every::Never => None,
             Every::At(interval) => Some(interval),
         }

@@ -22,6 +22,7 @@ use crate::calls::{own_pidfds, owners, semaphore_undo, watched_pidfds};
 use crate::control::{self, control, degrade, event, fail, phase};
 use crate::delivery;
 use crate::entry;
+use crate::gathered;
 use crate::held;
 use crate::held_files;
 use crate::in_hand;
@@ -103,6 +104,7 @@ unsafe fn run(rung: Rung) -> ! {
         map_store(e);
     }
     open_store(e);
+    let sent = if rung == Rung::InPlace { c.sent.load(Acquire) } else { 0 };
     let mut context = load(e, t);
     let mut others = threads::load(e, &context);
     let mut operation = pending::lookup(e, others.pending());
@@ -147,6 +149,7 @@ unsafe fn run(rung: Rung) -> ! {
     e.hot.clear();
     if rung != Rung::InPlace {
         e.timer = 0;
+        gathered::forget_timer(e);
         notifier::reset();
     }
     directory::apply_mask(e);
@@ -188,7 +191,7 @@ unsafe fn run(rung: Rung) -> ! {
         pending::finish(e, others.committer(t), &pending, &mut operation, is_foreign);
     }
     notifications::restore(e, rung == Rung::InPlace);
-    requeue_signals(e);
+    requeue_signals(e, sent);
     close_extra(e, rewound);
     descriptors::rearm(e);
     drop(access);
@@ -297,6 +300,7 @@ unsafe fn load(e: &mut Engine, t: &mut Thread) -> ThreadContext {
     let kernel: KernelState = bytemuck::pod_read_unaligned(&buf[..n]);
     e.kernel = kernel;
     taking_part::load(e);
+    gathered::load(e);
     let n = e.store().object(object::QUEUE, 0, scratch::object_buffer()).unwrap_or(0);
     e.queue.load(&scratch::object_buffer()[..n.min(1 << 16)]);
     if threads::is_first_there(e) {
@@ -377,9 +381,12 @@ unsafe fn number_processes(e: &Engine, context: &ThreadContext) {
 }
 
 /// Signals that were delivered after the commit are delivered again.
-unsafe fn requeue_signals(e: &mut Engine) {
+///
+/// `sent`: the signals that the program, which is rolled back in place, has sent to itself and not taken.
+unsafe fn requeue_signals(e: &mut Engine, sent: u64) {
     if !without(Mutant::PendingSignals) {
-        e.queue.send_again();
+        let is_stale = |info: &queued::Info| sent & signals::bit(info[0] as i32) != 0 && delivery::is_own(e, info);
+        e.queue.send_again(is_stale, sent != 0);
     }
     window::compare(e);
     let known = crate::state::engine();

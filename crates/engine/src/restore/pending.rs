@@ -2,6 +2,7 @@
 
 use crate::calls;
 use crate::dispatch::{interruptible, Call, Outcome};
+use crate::gathered;
 use crate::inputs;
 use crate::medium;
 use crate::noted;
@@ -26,7 +27,7 @@ pub fn lookup(e: &mut Engine, pending: &PendingCall) -> Operation {
 }
 
 fn is_operation(kind: u32) -> bool {
-    matches!(kind, pending_kind::RING | pending_kind::NOTED)
+    matches!(kind, pending_kind::RING | pending_kind::NOTED | pending_kind::GATHERED)
 }
 
 /// Did the predecessor do all of it? An output that has more to send may have to wait.
@@ -51,6 +52,7 @@ pub fn finish(e: &mut Engine, t: &mut Thread, pending: &PendingCall, operation: 
     }
     let r = match pending.kind {
         pending_kind::NONE => return,
+        pending_kind::GATHERED => return gathered::finish(e, operation),
         pending_kind::RING | pending_kind::NOTED => operate(e, t, &call, pending.kind, operation),
         pending_kind::PART => calls::output::go_on(e, t, pending),
         pending_kind::OFFSET => calls::write_file::finish_append(&call, pending),

@@ -208,7 +208,7 @@ unsafe extern "C" fn begin(t: &mut Thread) -> ! {
 /// Finishes the thread's call: until then the thread stands before it.
 pub fn finish(e: &mut Engine, t: &mut Thread, call: &PendingCall, operation: &mut Operation, cold: bool) {
     let stands = match call.kind {
-        pending_kind::NONE => standing::AT_REST,
+        pending_kind::NONE | pending_kind::GATHERED => standing::AT_REST,
         pending_kind::REDO | pending_kind::WAITING => {
             t.pending_call = PendingCall { kind: pending_kind::WAITING, ..*call };
             standing::IN_PART
