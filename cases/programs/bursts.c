@@ -1,6 +1,6 @@
 /* Prints in bursts: bursts ROUNDS. Each round prints some small lines in quick succession to the standard output, and sends numbered
  * messages through a pair of sockets and a pipe of its own, which it then reads and checks; some rounds compute for a while, are
- * interrupted by a signal whose handler prints as well, or wait. The output depends on nothing but ROUNDS. */
+ * interrupted by a signal whose handler prints as well, wait, or have a child. The output depends on nothing but ROUNDS. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static uint64_t state = 88172645463325252u;
@@ -103,6 +104,15 @@ int main(int argc, char **argv)
             put(1, "waits\n", 6);
             poll(NULL, 0, 1);
             break;
+        case 4: {
+            /* Nobody's child any more if its parent dies meanwhile. */
+            pid_t pid = fork();
+            if (pid == 0)
+                _exit(0);
+            if (pid < 0 || (waitpid(pid, NULL, 0) != pid && errno != ECHILD))
+                fail("fork");
+            break;
+        }
         case 3:
             put(1, "", 0);
             break;

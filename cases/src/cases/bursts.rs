@@ -3,6 +3,8 @@
 use crate::case::{Case, Program};
 use crate::drive::{Drive, Input};
 use crate::launch::program;
+use outlast_image::degradation::Degradation;
 
 pub const CASES: &[Case] =
-    &[Case::new("bursts", |_| Ok(Program::new(&[&program("bursts"), "400"])), |_| Drive::Pipes(Input::none()))];
+    &[Case::new("bursts", |_| Ok(Program::new(&[&program("bursts"), "400"])), |_| Drive::Pipes(Input::none()))
+        .may_report(&[Degradation::Children])];

@@ -204,6 +204,19 @@ pub fn block_all() {
     set_kernel_mask(!0);
 }
 
+/// Makes a child with `make`, in which everything stays blocked.
+pub fn blocked_in_child(make: impl FnOnce() -> i64) -> i64 {
+    let (all, mut before) = (!0u64, 0u64);
+    // SAFETY: the masks lie on the stack for the length of the calls.
+    unsafe { syscall!(nr::RT_SIGPROCMASK, 2, &raw const all, &raw mut before, 8) };
+    let r = make();
+    if r != 0 {
+        // SAFETY: as above.
+        unsafe { syscall!(nr::RT_SIGPROCMASK, 2, &raw const before, 0, 8) };
+    }
+    r
+}
+
 pub fn signal_code(info: &[u64; 16]) -> i32 {
     info[1] as u32 as i32
 }

@@ -10,6 +10,7 @@ use crate::dispatch::{native, Call, Outcome};
 use crate::inputs;
 use crate::native;
 use crate::own_descriptors;
+use crate::signals;
 use crate::state::Engine;
 use crate::sys::load_call;
 use crate::sys::{err, nr};
@@ -19,6 +20,7 @@ use crate::undo;
 use crate::user;
 use core::arch::global_asm;
 use core::mem::offset_of;
+use core::sync::atomic::Ordering::Relaxed;
 use outlast_image::context::pending_kind;
 use outlast_image::degradation::Degradation;
 
@@ -175,8 +177,10 @@ fn copied_child(e: &mut Engine, t: &mut Thread, call: &Call, stack: u64) -> i64 
         nr::CLONE3 if stack != 0 => return err::ENOSYS,
         _ => {}
     }
-    let r = native(&call);
+    let r = signals::blocked_in_child(|| native(&call));
     if r == 0 {
+        // Signals, and knocks, that had come are the parent's.
+        t.pending.store(0, Relaxed);
         native::become_native();
         crate::rewrite::leave_child();
         own_descriptors::close_all(e);

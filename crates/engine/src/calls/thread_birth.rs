@@ -191,14 +191,9 @@ fn enter(child: &mut Thread, call: &Call, begin: unsafe extern "C" fn(&mut Threa
     (child.is_fresh, child.pins, child.has_lock) = (true, false, false);
     child.standing.store(standing::AT_REST, Release);
     // Whatever comes waits until the thread has a stack for it.
-    let (all, mut before) = (!0u64, 0u64);
-    // SAFETY: the masks lie on the stack for the length of the calls; the child begins on a stack that is nobody's.
-    unsafe {
-        syscall!(nr::RT_SIGPROCMASK, 2, &raw const all, &raw mut before, 8);
-        let r = clone_thread(&[call.nr, a[0], a[1], a[2], a[3], a[4], a[5]], child, begin);
-        syscall!(nr::RT_SIGPROCMASK, 2, &raw const before, 0, 8);
-        r
-    }
+    let args = [call.nr, a[0], a[1], a[2], a[3], a[4], a[5]];
+    // SAFETY: the child begins on a stack that is nobody's.
+    signals::blocked_in_child(|| unsafe { clone_thread(&args, child, begin) })
 }
 
 /// The thread of a restore, whose control block is filled but for what the kernel gives it.
