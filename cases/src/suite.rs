@@ -176,7 +176,6 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "notify",
             "filters_exec",
             "queues",
-            "go_web",
             "bursts",
         ],
     ),
@@ -212,8 +211,6 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "taking_part",
             "objects",
             "undone_alone",
-            "go_web",
-            "bursts",
         ],
     ),
     (

@@ -14,7 +14,7 @@ use crate::remains::Remains;
 use crate::session::Session;
 use crate::signals::unblock_all;
 use crate::supervisor::Supervisor;
-use crate::{clock, processes, status};
+use crate::{clock, processes};
 use libc::pid_t;
 use outlast_image::control::{state, supervisor};
 use outlast_image::degradation::Degradation;
@@ -120,15 +120,16 @@ impl Supervisor {
         self.watch();
     }
 
-    /// The process, watched from now on, if it is one of this generation's.
-    pub(crate) fn holder(&mut self, pid: pid_t) -> Option<pid_t> {
-        // Looked at once it is watched: its number cannot have become another's since.
-        (pid > 0 && self.kin.adopt(pid).is_ok()).then_some(())?;
-        let holder = status::holder(&self.generation.session, pid);
-        if holder.is_none() {
-            self.kin.forget(pid);
+    /// Watches the anchor if it was made since we took over: it is no child of ours, and nobody may have told of it yet.
+    pub(crate) fn find_anchor(&mut self) {
+        let anchor = self.generation.control().anchor_pid.load(Acquire);
+        if self.adopted && !self.kin.has(anchor) {
+            self.anchor = self.holder(anchor).unwrap_or(0);
         }
-        holder
+    }
+
+    fn holder(&mut self, pid: pid_t) -> Option<pid_t> {
+        self.kin.holder(&self.generation.session, pid)
     }
 
     /// An execve was on its way when the supervisor died: the new image counts if it lives.
@@ -138,11 +139,6 @@ impl Supervisor {
             self.folder.remove(&file_name("session", number));
             self.stores.remove(number);
             return Ok(());
-        }
-        // They end when the new image can be recovered, and what they hold with them.
-        let control = self.generation.control();
-        for anchor in [control.anchor_pid.load(Acquire), control.next_anchor.load(Acquire)] {
-            self.holder(anchor);
         }
         let new = Generation::new(&self.folder, number, newer, self.stores.open_generation(number)?)?;
         let previous = Box::new(std::mem::replace(&mut self.generation, new));

@@ -224,10 +224,7 @@ impl Supervisor {
         self.meta.commits_before += control.commits.load(Acquire);
         self.meta.recoveries_before += reports::recoveries(control);
         self.dismiss(&previous);
-        if self.adopted && self.anchor == 0 {
-            // Made since we looked, and by nobody whose child it is: it has to be watched before it is needed.
-            self.anchor = self.holder(self.generation.control().anchor_pid.load(Acquire)).unwrap_or(0);
-        }
+        self.find_anchor();
         let took = Duration::from_nanos(clock::monotonic() - began);
         self.become_current();
         // They are of the program that it was.

@@ -5,6 +5,8 @@ use crate::credentials::Credentials;
 use crate::end::End;
 use crate::oom_score;
 use crate::processes;
+use crate::session::Session;
+use crate::status;
 use crate::trace::Stop;
 use libc::pid_t;
 use rustix::event::{poll, PollFd, PollFlags};
@@ -68,6 +70,17 @@ impl Kin {
             self.strangers.push((pid, processes::open(pid)?));
         }
         Ok(())
+    }
+
+    /// The process, watched from now on, if it is one of those of the session.
+    pub fn holder(&mut self, session: &Session, pid: pid_t) -> Option<pid_t> {
+        // Looked at once it is watched: its number cannot have become another's since.
+        (pid > 0 && self.adopt(pid).is_ok()).then_some(())?;
+        let holder = status::holder(session, pid);
+        if holder.is_none() {
+            self.forget(pid);
+        }
+        holder
     }
 
     /// Watches a process no longer whose end is known.

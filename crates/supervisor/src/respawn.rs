@@ -85,6 +85,7 @@ impl Supervisor {
 
     /// A new process from the anchor, with the old process id if that can be had.
     pub(crate) fn respawn(&mut self) -> Option<pid_t> {
+        self.find_anchor();
         let mut wanted = if self.may_choose_pid { self.meta.pid } else { 0 };
         for attempt in 0..REAP_TRIES + UNFINISHED_MAX {
             let anchor = self.generation.anchor(&self.kin)?;

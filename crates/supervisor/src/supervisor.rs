@@ -350,21 +350,23 @@ impl Supervisor {
 
     /// Ends the anchors of the generation that runs.
     pub(crate) fn dismiss_anchors(&mut self) {
-        for pid in self.anchors(&self.generation) {
-            self.kin.kill(pid);
-        }
+        dismiss(&mut self.kin, &self.generation, self.pid);
     }
 
     /// Ends the anchors of a generation.
     pub(crate) fn dismiss(&mut self, generation: &Generation) {
-        for pid in self.anchors(generation) {
-            self.kin.kill(pid);
-        }
+        dismiss(&mut self.kin, generation, self.pid);
     }
+}
 
-    /// Anchors of a generation, also one whose birth nobody could report.
-    fn anchors(&self, generation: &Generation) -> Vec<pid_t> {
-        let reported = generation.control().anchor_pid.load(Acquire);
-        generation.holders().into_iter().chain([reported]).filter(|pid| *pid != self.pid).collect()
+/// Ends all of a generation but the program: anchors, also one whose birth nobody could report, and one made by a program
+/// that is no child of ours since we looked.
+fn dismiss(kin: &mut Kin, generation: &Generation, program: pid_t) {
+    let control = generation.control();
+    let reported = [control.anchor_pid.load(Acquire), control.next_anchor.load(Acquire)];
+    for pid in generation.holders().into_iter().chain(reported).filter(|pid| *pid != program) {
+        if kin.has(pid) || kin.holder(&generation.session, pid).is_some() {
+            kin.kill(pid);
+        }
     }
 }
