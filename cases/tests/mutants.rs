@@ -79,6 +79,7 @@ const HUNTERS: &[(&str, &[&str])] = &[
     ("semaphore-undo", &["together::undone_alone"]),
     ("joined-lookup", &["aimed::printers_each", "kill::printers_each"]),
     ("gathered", &["kill::bursts", "kill::printers"]),
+    ("forked-knocks", &["kill::bursts", "aimed::bursts"]),
 ];
 
 /// Checks of the store, and which of its tests is meant to notice.

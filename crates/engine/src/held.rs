@@ -26,9 +26,18 @@ pub fn is_on() -> bool {
     HELD.load(Relaxed) != 0
 }
 
-/// A process that was just restored holds nothing yet.
+/// A process that was just restored holds nothing yet. Rolled back in place, it may have held something.
 pub fn reset() {
     HELD.store(0, Relaxed);
+    delete_timer();
+}
+
+fn delete_timer() {
+    let timer = TIMER.swap(-1, Relaxed);
+    if timer >= 0 {
+        // SAFETY: the timer is the engine's own.
+        unsafe { syscall!(TIMER_DELETE, timer) };
+    }
 }
 
 /// Holds what is pending, if it is anything that the program has not blocked. To be called with every signal blocked.
@@ -51,8 +60,7 @@ fn end() -> bool {
         return false;
     }
     dispatch::slow_down_waits(false);
-    // SAFETY: the timer is the engine's own.
-    unsafe { syscall!(TIMER_DELETE, TIMER.swap(-1, Relaxed)) };
+    delete_timer();
     true
 }
 

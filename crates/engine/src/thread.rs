@@ -65,6 +65,8 @@ pub struct Thread {
     pub altstack: [u64; 3],
     /// Stack of a child that shares this memory.
     pub spawn_stack: u64,
+    /// And the signals that it has blocked.
+    pub spawn_mask: u64,
     pub gs_base: u64,
     pub tid_address: u64,
     pub robust_list: [u64; 2],

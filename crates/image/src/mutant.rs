@@ -114,6 +114,8 @@ pub enum Mutant {
     SemaphoreUndo,
     /// What is gathered goes into the commit.
     Gathered,
+    /// What has come for a forking parent is none of its child's.
+    ForkedKnocks,
 }
 
 impl Mutant {
@@ -173,6 +175,7 @@ impl Mutant {
         (Mutant::HalfMade, "half-made"),
         (Mutant::SemaphoreUndo, "semaphore-undo"),
         (Mutant::Gathered, "gathered"),
+        (Mutant::ForkedKnocks, "forked-knocks"),
     ];
 
     pub const fn bit(self) -> u64 {

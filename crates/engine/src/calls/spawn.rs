@@ -8,6 +8,7 @@ use crate::commit::{commit, commit_at_gate};
 use crate::control::degrade;
 use crate::dispatch::{native, Call, Outcome};
 use crate::inputs;
+use crate::mutant::without;
 use crate::native;
 use crate::own_descriptors;
 use crate::signals;
@@ -23,6 +24,7 @@ use core::mem::offset_of;
 use core::sync::atomic::Ordering::Relaxed;
 use outlast_image::context::pending_kind;
 use outlast_image::degradation::Degradation;
+use outlast_image::mutant::Mutant;
 
 global_asm!(
     ".section .text.spawn,\"ax\"",
@@ -48,6 +50,14 @@ global_asm!(
     "pop %rbx",
     "ret",
     "1:",
+    // rt_sigprocmask(SIG_SETMASK, &spawn_mask, NULL, 8)
+    "mov $14, %eax",
+    "mov $2, %edi",
+    "mov %gs:{this}, %rsi",
+    "lea {spawn_mask}(%rsi), %rsi",
+    "xor %edx, %edx",
+    "mov $8, %r10d",
+    "syscall",
     "cmpl ${shared}, %gs:{native}",
     "jne 2f",
     // prctl(PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON, text, its length, 0)
@@ -83,6 +93,8 @@ global_asm!(
     native = const offset_of!(Thread, native),
     xsave_mask = const offset_of!(Thread, xsave_mask),
     xsave = const offset_of!(Thread, page.xsave),
+    this = const offset_of!(Thread, this),
+    spawn_mask = const offset_of!(Thread, spawn_mask),
     spawn_stack = const offset_of!(Thread, spawn_stack),
     r8 = const offset_of!(Thread, regs.r8),
     r9 = const offset_of!(Thread, regs.r9),
@@ -156,15 +168,18 @@ fn shared_memory_child(e: &mut Engine, t: &mut Thread, call: &Call, stack: u64) 
     let native = if e.tracker.guards_kernel_writes() { SHARED } else { 1 };
     shared_child::prepare(t, call, stack);
     let args = [call.nr, a[0], a[1], a[2], a[3], a[4], a[5]];
+    let mask = signals::kernel_mask(t.mask);
+    // What comes for the parent meanwhile waits until `native` is its own again.
     // SAFETY: the child leaves for the program's code at once and, while `native` is set, never enters the engine but
     // by a signal. It reads what is written here behind the compiler's back.
-    let r = unsafe {
+    let r = signals::blocked_in_child(|| unsafe {
+        (&raw mut t.spawn_mask).write_volatile(mask);
         (&raw mut t.spawn_stack).write_volatile(stack);
         (&raw mut t.native).write_volatile(native);
         let r = limits::without_share(|| spawn_shared(&args));
         (&raw mut t.native).write_volatile(0);
         r
-    };
+    });
     e.tracker.written_behind();
     r
 }
@@ -179,8 +194,10 @@ fn copied_child(e: &mut Engine, t: &mut Thread, call: &Call, stack: u64) -> i64 
     }
     let r = signals::blocked_in_child(|| native(&call));
     if r == 0 {
-        // Signals, and knocks, that had come are the parent's.
-        t.pending.store(0, Relaxed);
+        if !without(Mutant::ForkedKnocks) {
+            // Signals, and knocks, that had come are the parent's.
+            t.pending.store(0, Relaxed);
+        }
         native::become_native();
         crate::rewrite::leave_child();
         own_descriptors::close_all(e);
