@@ -175,6 +175,7 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "taking_part",
             "notify",
             "filters_exec",
+            "children",
             "queues",
             "bursts",
         ],

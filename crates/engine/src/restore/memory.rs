@@ -115,7 +115,10 @@ fn map<'a>(e: &mut Engine, m: &Mapped<'a>, stack: (u64, u64), came: &mut Came<'a
     let (r, Came { last, bringing, object }) = (m.region, came);
     match r.backing {
         backing::KERNEL | backing::CONTEXT => return,
-        backing::STACK if stack.1 == r.end => reuse_stack(r.start, stack),
+        backing::STACK if stack.1 == r.end => {
+            e.tracker.leave(stack.0, stack.1);
+            reuse_stack(r.start, stack)
+        }
         backing::STACK => place(r, MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN, -1, 0),
         backing::SHARED_ANONYMOUS => place(r, MAP_SHARED | MAP_ANONYMOUS, -1, 0),
         backing::SEGMENT => {

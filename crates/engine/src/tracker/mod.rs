@@ -182,6 +182,14 @@ impl Tracker {
         }
     }
 
+    /// Looks after a range no more, which the next tracker of the same process is to look after. That this one ends is not enough: a
+    /// child that is about to execute another program still holds what keeps it going.
+    pub fn leave(&self, start: u64, end: u64) {
+        if let Tracker::Async(t) = self {
+            t.leave(start, end);
+        }
+    }
+
     /// Are pages being written unnoticed?
     pub fn is_lost(&self) -> bool {
         matches!(self, Tracker::Signal(t) if t.is_lost())

@@ -23,6 +23,7 @@ use outlast_image::layout::USER_END;
 
 const UFFD_API: u64 = 0xc018_aa3f;
 const UFFD_REGISTER: u64 = 0xc020_aa00;
+const UFFD_UNREGISTER: u64 = 0x8010_aa01;
 const UFFD_WRITEPROTECT: u64 = 0xc018_aa06;
 const FEATURE_WP_ASYNC: u64 = 1 << 15;
 const FEATURE_WP_HUGETLBFS_SHMEM: u64 = 1 << 12;
@@ -113,6 +114,13 @@ impl WriteProtectAsync {
         // SAFETY: registering changes no content. Regions that cannot be tracked (vvar, special files) are refused with
         // EINVAL and hold nothing of the program's.
         unsafe { syscall!(nr::IOCTL, self.uffd, UFFD_REGISTER, arg.as_mut_ptr()) };
+    }
+
+    /// See [`super::Tracker::leave`].
+    pub fn leave(&self, start: u64, end: u64) {
+        let range = [start, end - start];
+        // SAFETY: changes no content. Of a predecessor's nothing is left to look after.
+        unsafe { syscall!(nr::IOCTL, self.uffd, UFFD_UNREGISTER, range.as_ptr()) };
     }
 
     /// Reports every page that was written since it was armed.
