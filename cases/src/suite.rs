@@ -136,6 +136,7 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "taking_part_threads",
             "node_timers",
             "storm",
+            "children",
             "go_web",
             "bursts",
         ],
@@ -183,6 +184,7 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
     (
         Attack::Anchor,
         &[
+            "children",
             "bursts",
             "pipe_counter",
             "socket_echo",
@@ -216,7 +218,19 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
     ),
     (
         Attack::Supervisor,
-        &["pipe_counter", "pipe_echo", "heap", "files", "threads", "notify", "execs", "undone", "bursts"],
+        &[
+            "pipe_counter",
+            "pipe_echo",
+            "heap",
+            "files",
+            "threads",
+            "notify",
+            "execs",
+            "undone",
+            "bursts",
+            "filters_exec",
+            "children",
+        ],
     ),
     (Attack::Everything, &["file_counter", "cat_files"]),
     (Attack::Debugged, &["pipe_counter", "pipe_echo", "heap", "tcp_poll", "threads"]),
