@@ -84,7 +84,7 @@ pub fn room(e: &mut Engine, call: &Call) -> Option<u32> {
     let waits = call.nr == nr::WRITE || call.args[3] & MSG_DONTWAIT == 0;
     match takes {
         Takes::Waiting if waits && is_writable(fd) => Some(u32::MAX),
-        Takes::Share(most) if is_writable(fd) => most.checked_sub(e.gathered.queued(fd)),
+        Takes::Share(most) if is_writable(fd) => most.checked_sub(e.gathered.kept.queued(fd)),
         _ => None,
     }
 }
