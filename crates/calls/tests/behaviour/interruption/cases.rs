@@ -139,14 +139,16 @@ interruptions! {
     mq_timedreceive mq_timedreceive Plain a => {
         let fd = queue(a);
         let message = a.text("message");
-        a.feed("mq_timedsend", &[fd, message, 7, 0, 0]);
+        let now = a.words(&[0, 0]);
+        a.feed("mq_timedsend", &[fd, message, 7, 0, now]);
         [fd, a.slot(0), 8, 0, 0]
     };
     mq_timedsend mq_timedsend Plain a => {
         let fd = queue(a);
         let message = a.text("message");
         must("mq_timedsend", [fd, message, 7, 0, 0]);
-        a.feed("mq_timedreceive", &[fd, a.slot(0), 8, 0, 0]);
+        let now = a.words(&[0, 0]);
+        a.feed("mq_timedreceive", &[fd, a.slot(0), 8, 0, now]);
         [fd, message, 7, 0, 0]
     };
     io_getevents io_getevents Plain a => {

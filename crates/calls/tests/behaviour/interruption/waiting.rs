@@ -8,6 +8,9 @@ const AF_UNIX: u64 = 1;
 const SOCK_STREAM: u64 = 1;
 const SOCK_NONBLOCK: u64 = 0o4000;
 const SOL_SOCKET: u64 = 1;
+const MSG_DONTWAIT: u64 = 0x40;
+const F_SETFL: u64 = 4;
+const O_NONBLOCK: u64 = 0o4000;
 /// A long time, as seconds and something.
 pub const LONG: [u64; 2] = [100_000, 0];
 
@@ -50,12 +53,14 @@ pub fn fed_pipe(arena: &mut Arena) -> u64 {
     reader
 }
 
-/// The end to write of a full pipe that is emptied at each alarm.
+/// The end to write of a full pipe that is emptied at each alarm. Emptying must not wait: two alarms may come before the writer's
+/// turn.
 pub fn full_pipe(arena: &mut Arena) -> u64 {
     let (reader, writer) = new_pipe(arena);
     let page = arena.slot(0);
     must("fcntl", [writer, 1031, 4096]);
     must("write", [writer, page, 4096]);
+    must("fcntl", [reader, F_SETFL, O_NONBLOCK]);
     let to = arena.slot(1);
     arena.feed("read", &[reader, to, 4096]);
     writer
@@ -159,14 +164,13 @@ pub fn waited_word(arena: &mut Arena) -> u64 {
 pub fn full_socket(arena: &mut Arena, option: u64) -> u64 {
     let (one, two) = sockets(arena);
     let page = arena.slot(0);
-    const MSG_DONTWAIT: u64 = 0x40;
     while make("sendto", [one, page, 4096, MSG_DONTWAIT, 0, 0]) > 0 {}
     while make("sendto", [one, page, 1, MSG_DONTWAIT, 0, 0]) > 0 {}
     if option != 0 {
         set_timeout(arena, one, option);
     }
     let to = arena.slot(1);
-    arena.feed("read", &[two, to, 16 << 10]);
+    arena.feed("recvfrom", &[two, to, 16 << 10, MSG_DONTWAIT, 0, 0]);
     one
 }
 
