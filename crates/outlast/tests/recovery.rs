@@ -208,3 +208,33 @@ fn an_append_that_a_death_cut_short_is_completed() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), format!("{LEN}\n"), "{}", said(&output));
     assert_eq!(len(), LEN);
 }
+
+/// Computes for a while, in which it takes signals, then waits for less than a second.
+const WAITS: &str = "import select, signal, time
+signal.signal(signal.SIGUSR1, lambda *_: None)
+print('begins', flush=True)
+end = time.monotonic() + 1
+while time.monotonic() < end: pass
+select.poll().poll(300)
+print('done', flush=True)
+";
+
+#[test]
+fn a_wait_ends_though_a_rollback_came_while_signals_were_held_from_another() {
+    let home = Home::new();
+    let mut run = home.outlast(["run", "--name", "waits", "--", "/usr/bin/python3", "-c", WAITS]);
+    let child = run.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let pid = home.await_protected("waits")["pid"].clone();
+    home.await_status("waits", |status| status["commits"].as_u64() > Some(1));
+    // Two of a kind at one place would be a failure that repeats.
+    for fatal in [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL].repeat(3) {
+        for signal in [libc::SIGUSR1, fatal] {
+            kill(&pid, signal);
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    let output = finish(child);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "begins\ndone\n", "{}", said(&output));
+    let rollbacks = home.events("waits").iter().filter(|event| *event == "rollback").count();
+    assert!(rollbacks > 1, "{rollbacks} rollbacks");
+}
