@@ -108,8 +108,8 @@ fn copy(source: &Path, out: &Path) {
 
 fn compile(compiler: &str, source: &Path, to: &Path, more: &[&str]) {
     let needs = needs_of(to.parent().expect("programs lie in a folder"));
-    let includes_needs = fs::read_to_string(source).is_ok_and(|text| text.contains("needs.h"));
-    if is_newer(to, source) && (!includes_needs || is_newer(to, &needs)) {
+    // A header may include another.
+    if is_newer(to, source) && is_newer(to, &needs) && headers().all(|header| is_newer(to, &header)) {
         return;
     }
     let status = Command::new(compiler)
@@ -122,6 +122,11 @@ fn compile(compiler: &str, source: &Path, to: &Path, more: &[&str]) {
         .status()
         .unwrap_or_else(|e| panic!("cannot run {compiler} ({e}): install it with `make install-deps`"));
     assert!(status.success(), "{compiler} failed on {}", source.display());
+}
+
+fn headers() -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir("programs").expect("list programs/");
+    entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| path.extension().is_some_and(|e| e == "h"))
 }
 
 /// Whether `a` is there and was changed after `b`.
