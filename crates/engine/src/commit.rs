@@ -182,6 +182,8 @@ pub fn commit_stopped(e: &mut Engine, t: &mut Thread, pending: PendingCall) -> u
         }
         phase(at::FOLD);
         c.folds.fetch_add(1, Relaxed);
+        let is_dense = e.hot.spans.are_dense();
+        e.store().keep_ring(is_dense);
         if e.store().fold().is_err() || store_room::is_used_up() {
             store_room::suspend();
             return 0;

@@ -50,6 +50,8 @@ enum HugePages {
 pub struct Spans {
     slots: [Span; SLOTS],
     open: usize,
+    /// Some were closed by the commit that is being made, to see whether they are still written all over.
+    closed: bool,
     /// The commit that is being made ends an interval.
     ends_interval: bool,
     /// Time stamp counter at the last tick, and ticks of it between two of them.
@@ -64,7 +66,15 @@ fn slot(address: u64) -> usize {
 
 impl Spans {
     pub const fn new() -> Spans {
-        Spans { slots: [NONE; SLOTS], open: 0, ends_interval: false, ticked: 0, interval: 0, huge: HugePages::Unknown }
+        Spans {
+            slots: [NONE; SLOTS],
+            open: 0,
+            closed: false,
+            ends_interval: false,
+            ticked: 0,
+            interval: 0,
+            huge: HugePages::Unknown,
+        }
     }
 
     /// A restored process starts with everything armed.
@@ -77,7 +87,8 @@ impl Spans {
     /// The timer has asked for a commit, which was made from `began` to `ended` by the time stamp counter. Where commits fill the
     /// intervals, a program gets to write little between two of them.
     pub fn tick(&mut self, began: u64, ended: u64) {
-        let interval = began.wrapping_sub(self.ticked);
+        // Others ask for commits, too, at any time: that is no short interval.
+        let interval = began.wrapping_sub(self.ticked).max(self.interval / 2);
         let fills = ended.wrapping_sub(began) > interval / 4;
         self.interval = if self.ticked == 0 || fills { 0 } else { interval };
         self.ticked = began;
@@ -87,6 +98,12 @@ impl Spans {
     #[inline]
     pub fn begin(&mut self, now: u64, last_commit: u64) {
         self.ends_interval = self.interval != 0 && now.wrapping_sub(last_commit) >= self.interval / 4;
+        self.closed = false;
+    }
+
+    /// Will the next commits have as much to save as the last ones?
+    pub fn are_dense(&self) -> bool {
+        self.open != 0 || self.closed
     }
 
     #[inline]
@@ -125,6 +142,7 @@ impl Spans {
                 arm(span.address, span.address + SPAN);
                 (span.left, span.written, span.streak) = (0, 0, if self.ends_interval { STREAK - 1 } else { 0 });
                 self.open -= 1;
+                self.closed = self.ends_interval;
             }
             // SAFETY: what unmaps an open span, or makes it unreadable, closes it first; the program is parked.
             let bytes = unsafe { core::slice::from_raw_parts(span.address as *const u8, SPAN as usize) };

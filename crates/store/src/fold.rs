@@ -155,10 +155,11 @@ impl<R: Region> Store<'_, R> {
         self.touched = 0;
         self.head = head;
         self.folds += 1;
+        self.ring_resident = self.ring_resident.max(self.ring_used.next_multiple_of(PAGE));
         let kept = 2 * self.superblock.params.ring_len;
-        if self.ring_used > kept {
-            let excess = self.ring_used.next_multiple_of(PAGE) - kept;
-            self.region.discard(areas.ring.off + kept, excess);
+        if self.ring_resident > kept && !self.keeps_ring {
+            self.region.discard(areas.ring.off + kept, self.ring_resident - kept);
+            self.ring_resident = kept;
         }
         self.ring_used = 0;
         self.all_settled();

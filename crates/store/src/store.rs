@@ -30,6 +30,10 @@ pub struct Store<'s, R: Region> {
     pub(crate) group_seq: u64,
     /// Bytes of the ring taken by published records.
     pub(crate) ring_used: u64,
+    /// Bytes of the ring beyond which it has no memory.
+    pub(crate) ring_resident: u64,
+    /// See [`Store::keep_ring`].
+    pub(crate) keeps_ring: bool,
     /// Of a store that lags: the last commit that is on the medium.
     pub(crate) settled: u64,
     /// Of a store that lags: where in the ring commits begin that may not be on the medium.
@@ -101,6 +105,7 @@ impl<'s, R: Region> Store<'s, R> {
         region.discard(0, len);
         region.barrier();
         let mut store = Store::assemble(region, superblock, cpu, head, scratch);
+        store.ring_resident = 0;
         head.write(&mut store.region, cpu, store.seed);
         store.region.publish(COMMITTED, seal(params.base_seq));
         store.region.publish(JOURNAL_RUN, seal(0));
@@ -134,6 +139,9 @@ impl<'s, R: Region> Store<'s, R> {
             group_seq: head.group_seq,
             head,
             ring_used: 0,
+            // Whoever had the store before may have used all of it.
+            ring_resident: superblock.areas.ring.len,
+            keeps_ring: false,
             settled: head.fold_seq,
             unsettled_ring: 0,
             unsettled_frames: (0, 0),
@@ -163,6 +171,13 @@ impl<'s, R: Region> Store<'s, R> {
     #[inline]
     pub fn ring_used(&self) -> u64 {
         self.ring_used
+    }
+
+    /// Are commits to come as large as the last ones? Then a fold keeps the ring's memory, which they would need anew, at a fault a
+    /// page; otherwise it gives back what is more than twice `Params::ring_len`.
+    #[inline]
+    pub fn keep_ring(&mut self, keeps: bool) {
+        self.keeps_ring = keeps;
     }
 
     /// What the store was made from.

@@ -89,6 +89,28 @@ fn a_commit_far_beyond_the_nominal_ring_is_given_back() {
 }
 
 #[test]
+fn the_memory_of_a_ring_that_is_to_be_kept_is_given_back_when_it_need_not_be() {
+    let (file, mut memory) = (memory_file(), scratch());
+    let allocated = || fstat(&file).unwrap().st_blocks as u64 * 512;
+    let region = FileRegion::create(dup(&file).unwrap(), 256 << 30).unwrap();
+    let mut store = Store::format(region, &Params::default(), &mut memory).unwrap();
+    let mut after_commit_of = |pages: u64, keeps: bool| {
+        store.begin();
+        (0..pages).for_each(|n| store.page(ADDRESS + n * PAGE, &[1; 4096]));
+        store.commit().unwrap();
+        store.keep_ring(keeps);
+        store.fold().unwrap();
+        allocated() >> 20
+    };
+    let all = 4 * CHUNK / PAGE;
+    // To their frames first, then into the ring, too.
+    after_commit_of(all, true);
+    assert!(after_commit_of(all, true) >= 16);
+    assert!(after_commit_of(1, true) >= 16);
+    assert!(after_commit_of(1, false) < 14);
+}
+
+#[test]
 fn two_mappings_of_one_file_see_the_same_store() {
     let (file, mut first, mut second) = (memory_file(), scratch(), scratch());
     let writer = FileRegion::create(dup(&file).unwrap(), 1 << 30).unwrap();
