@@ -2,8 +2,8 @@
 //! (0.1 µs a page) in place of a fault (1.2 µs).
 //!
 //! A page is promoted when it was dirtied in at least two of the last eight commits, and demoted after `limit` idle
-//! commits; the limit doubles at every new promotion, else a page that is rewritten with the same content would
-//! cycle in and out.
+//! commits, that is when comparing it has cost as much as a fault would. A page that is rewritten with the same content would cycle
+//! in and out: the limit doubles when a page is dirtied again sooner than it took to demote it.
 
 use crate::advice::Advice;
 use crate::mutant::without;
@@ -15,7 +15,10 @@ use outlast_store::{MappedRegion, Store};
 
 /// Pages in the set at most.
 pub const CAPACITY: usize = 512;
-const SLOTS: usize = 4096;
+/// History is kept in so many sets of so many slots: with fewer slots in a set, pages that share one with hot pages would never become hot,
+/// and cost a fault and a search at every commit.
+const SETS: usize = 1024;
+const WAYS: usize = 4;
 const FIRST_LIMIT: u16 = 16;
 const LAST_LIMIT: u16 = 4096;
 
@@ -26,11 +29,13 @@ struct Hot {
     limit: u16,
 }
 
-/// What is remembered of a page that is not hot: direct-mapped, so a collision only delays a promotion.
+/// What is remembered of a page. The one that was dirtied longest ago makes room, unless it is hot.
 #[derive(Clone, Copy)]
 struct History {
     address: u64,
+    /// The commit in which it was dirtied last, or left the set.
     seq: u64,
+    /// Which of the last eight commits, the latest in the lowest bit, found it dirty; 0: it has left the set since.
     recent: u8,
     hot: bool,
     limit: u16,
@@ -42,16 +47,19 @@ pub struct HotSet {
     pub spans: Spans,
     pages: [Hot; CAPACITY],
     count: usize,
-    history: [History; SLOTS],
+    history: [[History; WAYS]; SETS],
 }
 
 fn within(pages: &[Hot], start: u64, end: u64) -> usize {
     pages.iter().filter(|page| (start..end).contains(&page.address)).count()
 }
 
-fn slot(address: u64) -> usize {
-    ((address >> 12).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52) as usize % SLOTS
+fn set(address: u64) -> usize {
+    ((address >> 12).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54) as usize % SETS
 }
+
+/// No program has the page at address 0.
+const UNUSED: [History; WAYS] = [History { address: 0, seq: 0, recent: 0, hot: false, limit: 0 }; WAYS];
 
 impl HotSet {
     pub const fn new() -> Self {
@@ -59,7 +67,7 @@ impl HotSet {
             spans: Spans::new(),
             pages: [Hot { address: 0, idle: 0, limit: 0 }; CAPACITY],
             count: 0,
-            history: [History { address: 0, seq: 0, recent: 0, hot: false, limit: 0 }; SLOTS],
+            history: [UNUSED; SETS],
         }
     }
 
@@ -67,14 +75,13 @@ impl HotSet {
     pub fn clear(&mut self) {
         self.spans.clear();
         self.count = 0;
-        self.history = [const { History { address: 0, seq: 0, recent: 0, hot: false, limit: 0 } }; SLOTS];
+        self.history = [UNUSED; SETS];
     }
 
     /// Is the page in the set?
     #[inline]
     pub fn contains(&self, address: u64) -> bool {
-        let h = &self.history[slot(address)];
-        h.address == address && h.hot || self.spans.contains(address)
+        self.history[set(address)].iter().any(|h| h.address == address && h.hot) || self.spans.contains(address)
     }
 
     /// How many pages of a range are in the set.
@@ -103,7 +110,7 @@ impl HotSet {
                 p.idle += 1;
                 if p.idle > p.limit {
                     arm(p.address, p.address + 4096);
-                    self.remove(i);
+                    self.remove(i, store.seq() + 1);
                     continue;
                 }
             }
@@ -115,43 +122,48 @@ impl HotSet {
     /// A page that is not hot was dirtied and has been saved whole in commit `seq`. Promotes it if it is due:
     /// returns true if it is hot from now on and must stay writable.
     pub fn dirtied(&mut self, address: u64, seq: u64) -> bool {
-        let h = &mut self.history[slot(address)];
-        if h.address != address {
-            if h.hot {
-                return false;
-            }
-            *h = History { address, seq, recent: 1, hot: false, limit: FIRST_LIMIT };
-            return false;
-        }
+        let Some(h) = self.remembered(address) else { return false };
         let gap = seq.wrapping_sub(h.seq);
+        if h.recent == 0 {
+            h.limit = if gap <= h.limit.into() { (h.limit * 2).min(LAST_LIMIT) } else { FIRST_LIMIT };
+        }
         h.recent = if gap < 8 { h.recent << gap | 1 } else { 1 };
         h.seq = seq;
-        if h.recent.count_ones() < 2 || self.count == CAPACITY {
-            return false;
+        let is_due = h.recent.count_ones() >= 2 && self.count < CAPACITY;
+        if is_due {
+            self.promote(address);
         }
-        self.promote(address);
-        true
+        is_due
     }
 
     /// Can the page become hot?
     pub fn has_room(&self, address: u64) -> bool {
-        let h = &self.history[slot(address)];
-        self.count < CAPACITY && (h.address == address || !h.hot)
+        self.count < CAPACITY && self.history[set(address)].iter().any(|h| h.address == address || !h.hot)
     }
 
     /// A page for which there is room has been saved whole in commit `seq` and is writable: it is hot from now on.
     pub fn keep(&mut self, address: u64, seq: u64) {
-        let h = &mut self.history[slot(address)];
-        let limit = if h.address == address { h.limit } else { FIRST_LIMIT };
-        *h = History { address, seq, recent: 1, hot: false, limit };
-        self.promote(address);
+        if let Some(h) = self.remembered(address) {
+            (h.seq, h.recent) = (seq, 1);
+            self.promote(address);
+        }
+    }
+
+    /// What is remembered of the page, from now on if there was nothing. None: all that share its set are hot.
+    fn remembered(&mut self, address: u64) -> Option<&mut History> {
+        let ways = &mut self.history[set(address)];
+        if let Some(way) = ways.iter().position(|h| h.address == address) {
+            return Some(&mut ways[way]);
+        }
+        let oldest = ways.iter_mut().filter(|h| !h.hot).min_by_key(|h| h.seq)?;
+        *oldest = History { address, seq: 0, recent: 0, hot: false, limit: FIRST_LIMIT };
+        Some(oldest)
     }
 
     fn promote(&mut self, address: u64) {
-        let h = &mut self.history[slot(address)];
+        let Some(h) = self.remembered(address) else { return };
         h.hot = true;
         let limit = h.limit;
-        h.limit = (h.limit * 2).min(LAST_LIMIT);
         // SAFETY: the page was just read to save it; the shadow slot is the engine's own.
         unsafe { core::ptr::copy_nonoverlapping(address as *const [u8; 4096], scratch::shadow(self.count), 1) };
         self.pages[self.count] = Hot { address, idle: 0, limit };
@@ -164,7 +176,7 @@ impl HotSet {
         while i < self.count {
             let a = self.pages[i].address;
             if a >= start && a < end {
-                self.remove(i);
+                self.remove(i, 0);
                 left(a);
             } else {
                 i += 1;
@@ -179,8 +191,12 @@ impl HotSet {
         spans.settle(store, tracker, hot, |start, end| advice.wants_huge(start, end));
     }
 
-    fn remove(&mut self, i: usize) {
-        self.history[slot(self.pages[i].address)].hot = false;
+    /// Page `i` leaves the set in commit `seq`.
+    fn remove(&mut self, i: usize, seq: u64) {
+        let address = self.pages[i].address;
+        if let Some(h) = self.history[set(address)].iter_mut().find(|h| h.address == address) {
+            (h.hot, h.recent, h.seq) = (false, 0, seq);
+        }
         self.count -= 1;
         if i != self.count {
             self.pages[i] = self.pages[self.count];
