@@ -22,8 +22,8 @@ pub enum Computation {
 /// Intervals with their limits in percent.
 const INTERVALS: &[(&str, f64)] = &[("1s", 0.5), ("50ms", 2.0)];
 const INTERVALS_OF_THREADS: &[(&str, f64)] = &[("1s", 1.0)];
-/// How often the kernels run: about fifteen seconds of two processors. Whole spans are saved from the third interval on.
-const REPEATS: &str = "100";
+/// How often the kernels run: about nine seconds of two processors. Whole spans are saved from the third interval on.
+const REPEATS: &str = "60";
 /// Bytes of text for gzip.
 const TEXT: usize = 64 << 20;
 
