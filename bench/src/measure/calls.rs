@@ -9,7 +9,7 @@ use crate::workshop::Workshop;
 
 pub struct Calls;
 
-const LIMITS: [(&str, f64); 2] = [("getppid", 20.0), ("pread", 120.0)];
+const LIMITS: [(&str, f64); 3] = [("getppid", 20.0), ("pread", 120.0), ("poll", 100.0)];
 
 impl Measurement for Calls {
     fn name(&self) -> String {

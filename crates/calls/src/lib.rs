@@ -21,6 +21,7 @@ mod reach;
 mod ring;
 mod row;
 mod table;
+mod timeout;
 mod witness;
 
 pub use class::Class;
@@ -31,6 +32,7 @@ pub use reach::{written, Memory, Told};
 pub use ring::RingOp;
 pub use row::{Row, OUTS};
 pub use table::{count, row, unknown, CLASS, LEN, TABLE};
+pub use timeout::{timeout, Timeout, Unit};
 pub use witness::{Place, Witness};
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! One line of the table.
 
-use crate::{Class, Interrupted, Len, Out, RingOp, Witness};
+use crate::{Class, Interrupted, Len, Out, RingOp, Timeout, Unit, Witness};
 
 /// The largest number of out-parameters that a call has.
 pub const OUTS: usize = 4;
@@ -16,6 +16,8 @@ pub struct Row {
     /// Can block for an unbounded time (on local file systems; a dead network server can hold any call).
     pub waits: bool,
     pub interrupted: Interrupted,
+    /// How long it waits at most, if an argument says that; [`crate::timeout`] looks at the others.
+    pub timeout: Option<Timeout>,
     /// The argument that the engine must look at before it trusts the class. Never set where the class is Pure.
     pub decided_by: Option<u8>,
     /// The ring operation with the same effect, if there is one.
@@ -75,6 +77,7 @@ impl Row {
             class,
             waits: false,
             interrupted: Interrupted::Never,
+            timeout: None,
             decided_by: None,
             ring: None,
             witness: Witness::None,
@@ -96,6 +99,17 @@ impl Row {
 
     pub(crate) const fn interrupted(mut self, interrupted: Interrupted) -> Row {
         self.interrupted = interrupted;
+        self
+    }
+
+    pub(crate) const fn timeout(mut self, arg: u8, unit: Unit) -> Row {
+        self.timeout = Some(Timeout { arg, unit, is_written_back: false });
+        self
+    }
+
+    /// The kernel writes what is left where the argument points to.
+    pub(crate) const fn timeout_left(mut self, arg: u8, unit: Unit) -> Row {
+        self.timeout = Some(Timeout { arg, unit, is_written_back: true });
         self
     }
 

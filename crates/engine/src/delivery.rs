@@ -83,6 +83,7 @@ pub fn note_taken(t: &Thread, info: &[u64; 16]) {
 }
 
 pub fn enter_handler(t: &mut Thread, sig: i32, action: &SignalAction) {
+    t.countdown.forget();
     t.mask |= action.mask;
     if action.flags & SA_NODEFER == 0 {
         t.mask |= bit(sig);

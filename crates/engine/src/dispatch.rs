@@ -4,6 +4,7 @@ use crate::call_filters;
 use crate::calls;
 use crate::commit::{commit, commit_at_gate};
 use crate::control::{control, degrade, phase};
+use crate::countdown;
 use crate::gathered;
 use crate::group::{self, Way};
 use crate::held;
@@ -28,12 +29,15 @@ use outlast_image::kernel::one_shot;
 /// In the place of a class: goes straight through the gate if its descriptor is one of which the kernel copies.
 pub const BY_DESCRIPTOR: u8 = 0xff;
 
+/// In the place of a class: goes straight through the gate, which notes when it began.
+pub const TIMED: u8 = 0xfe;
+
 /// One byte a system call; 0 goes straight through the gate. The assembler's copy of the table.
 pub static CLASS: [AtomicU8; 512] = {
     let mut table = [const { AtomicU8::new(0) }; 512];
     let mut i = 0;
     while i < 512 {
-        table[i] = AtomicU8::new(outlast_calls::CLASS[i]);
+        table[i] = AtomicU8::new(straight(i));
         i += 1;
     }
     // What can be read at an offset is not consumed, whatever it is.
@@ -46,6 +50,18 @@ pub static CLASS: [AtomicU8; 512] = {
     }
     table
 };
+
+/// What the table says of a call for as long as the engine need not see it.
+const fn straight(nr: usize) -> u8 {
+    let class = outlast_calls::CLASS[nr];
+    if class != Class::Pure as u8 || nr >= outlast_calls::LEN {
+        return class;
+    }
+    match &outlast_calls::TABLE[nr] {
+        Some(row) if row.timeout.is_some() => TIMED,
+        _ => class,
+    }
+}
 
 /// Calls that ask for groups and sessions.
 const GROUPS: [u64; 3] = [nr::GETPGRP, nr::GETPGID, nr::GETSID];
@@ -66,7 +82,7 @@ pub fn answer_ids() {
 /// From now on calls that the tracker must see do not go straight through the gate.
 pub fn slow_down_tracked(e: &Engine) {
     for (n, class) in CLASS.iter().enumerate() {
-        if class.load(Relaxed) == Class::Pure as u8 && e.tracker.must_see(n as u64) {
+        if matches!(class.load(Relaxed), 0 | TIMED) && e.tracker.must_see(n as u64) {
             let by_descriptor = matches!(n as u64, nr::PREAD64 | nr::PREADV);
             let by_descriptor = by_descriptor && !e.tracker.guards_kernel_writes();
             class.store(if by_descriptor { BY_DESCRIPTOR } else { Class::Thread as u8 }, Relaxed);
@@ -78,7 +94,7 @@ pub fn slow_down_tracked(e: &Engine) {
 /// Calls that a filter of the program's may refuse do not go straight through the gate.
 pub fn slow_down_filtered() {
     for (n, class) in CLASS.iter().enumerate() {
-        if call_filters::asks(n as u64) && matches!(class.load(Relaxed), 0 | BY_DESCRIPTOR) {
+        if call_filters::asks(n as u64) && matches!(class.load(Relaxed), 0 | BY_DESCRIPTOR | TIMED) {
             class.store(Class::Thread as u8, Relaxed);
         }
     }
@@ -97,7 +113,7 @@ pub fn slow_down_waits(on: bool) {
     for (n, class) in CLASS.iter().enumerate() {
         if outlast_calls::row(n as u64).is_some_and(|row| row.waits && row.class == Class::Pure) {
             let slow = on || tracker.must_see(n as u64) || keeps_events && calls::epoll::waits(n as u64);
-            class.store(if slow { Class::Thread } else { Class::Pure } as u8, Relaxed);
+            class.store(if slow { Class::Thread as u8 } else { straight(n) }, Relaxed);
         }
     }
     slow_down_filtered();
@@ -150,6 +166,7 @@ pub enum Outcome {
 /// Called by the gate, on the engine's stack.
 pub unsafe extern "C" fn dispatch(t: &mut Thread) {
     perturb::delay();
+    t.countdown.arrive(&t.regs);
     if !world::has_several() {
         dispatch_alone(t);
         if world::has_several() {
@@ -356,11 +373,32 @@ extern "C" {
 
 /// Issues a call that may wait: EINTR if a signal or a request came before or during it.
 pub fn wait_for(call: &Call) -> i64 {
-    let a = &call.args;
-    // SAFETY: as `native`; the calling thread is at the gate.
-    unsafe {
-        thread::current().unbegun = 0;
-        call_interruptible(&[call.nr, a[0], a[1], a[2], a[3], a[4], a[5]])
+    // SAFETY: the calling thread is at the gate.
+    let t = unsafe { thread::current() };
+    loop {
+        let made = countdown::begin(t, call);
+        let a = &made.args;
+        t.unbegun = 0;
+        // SAFETY: as `native`.
+        let r = unsafe { call_interruptible(&[call.nr, a[0], a[1], a[2], a[3], a[4], a[5]]) };
+        countdown::end(t, call, &made);
+        if r != err::EINTR || t.pending.load(Acquire) != 0 || !may_end_for_nothing(call) {
+            return r;
+        }
+    }
+}
+
+/// Does the kernel end the call with EINTR, rather than to go on with it, when another thread has taken the signal that woke this one? The
+/// engine's own knocks do that to a process whose threads are none the wiser otherwise.
+fn may_end_for_nothing(call: &Call) -> bool {
+    match interrupted(call.nr, &call.args) {
+        Interrupted::Eintr => true,
+        // Where it has a time-out. A file system may have reasons of its own to say so.
+        Interrupted::RestartUnlessTimeout => matches!(
+            call.nr,
+            nr::CONNECT | nr::ACCEPT | nr::ACCEPT4 | nr::SENDTO | nr::SENDMSG | nr::RECVFROM | nr::RECVMSG
+        ),
+        _ => false,
     }
 }
 

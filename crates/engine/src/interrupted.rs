@@ -1,5 +1,6 @@
 //! What becomes of a call that a signal ended, once the signal's handler is done.
 
+use crate::countdown;
 use crate::dispatch::Call;
 use crate::frame::SA_RESTART;
 use crate::signals::{bit, SIGKILL, SIGSTOP};
@@ -86,4 +87,5 @@ pub fn issue_again(t: &mut Thread, regs: &mut Registers) {
     regs.rip -= 2;
     regs.rax = t.call;
     t.interrupted = 0;
+    countdown::cut_short(t, regs);
 }

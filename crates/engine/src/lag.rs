@@ -9,7 +9,7 @@
 //! - before the store is folded.
 //!
 //! Otherwise a timer has the last commit settled, whatever the program does then; so does a wait that begins when half of the time is over,
-//! since the timer cuts a wait short, which begins anew.
+//! which the timer would cut short.
 
 use crate::calls::write_file;
 use crate::control::degrade;
@@ -273,7 +273,7 @@ pub fn is_due(e: &Engine) -> bool {
     is_on(e) && e.lag.is_armed && now_ns() - e.lag.armed_ns >= e.args.lag_ns / 4 * 3
 }
 
-/// The thread is about to wait: a wait that is cut short later begins anew.
+/// The thread is about to wait: what is settled now need not cut the wait short.
 pub fn before_waiting(e: &mut Engine) {
     if e.lag.is_armed && now_ns() - e.lag.settled_ns >= e.args.lag_ns / 2 {
         settle(e);

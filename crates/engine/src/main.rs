@@ -13,6 +13,7 @@ mod calls;
 mod check;
 mod commit;
 mod control;
+mod countdown;
 mod delivery;
 mod describe;
 mod descriptors;

@@ -158,6 +158,7 @@ fn enter(t: &mut Thread, function: &Function, second: u64) -> bool {
     (t.regs.rdi, t.regs.rsi, t.regs.rdx) = (function.argument, second, 0);
     frame::reset_vector(&mut t.page.xsave.0);
     (t.whole, t.interrupted) = (1, 0);
+    t.countdown.forget();
     true
 }
 

@@ -1,5 +1,6 @@
 //! The thread control block: what the gate's assembler reaches through GS.
 
+use crate::countdown::{self, Countdown};
 use crate::line::Line;
 use crate::scheduling::Scheduling;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -81,6 +82,8 @@ pub struct Thread {
     pub whole: u32,
     /// What is left of an output that waits, at [`standing::IN_PART`].
     pub pending_call: PendingCall,
+    /// How far its present wait is.
+    pub countdown: Countdown,
     /// A `struct pollfd` of the engine's.
     pub poll: u64,
     /// One of [`standing`].
@@ -257,6 +260,7 @@ fn xsave_mask() -> u64 {
 pub unsafe fn install() -> &'static mut Thread {
     let t = prepare(0);
     (t.calls, t.counted) = (0, 0);
+    countdown::set_reference();
     point_at(t);
     t
 }
@@ -271,6 +275,7 @@ pub unsafe fn prepare(place: u32) -> &'static mut Thread {
     // Left by a thread that stood elsewhere when the anchor was made.
     t.offer.0.store(0, Relaxed);
     t.knocked.store(0, Relaxed);
+    t.countdown.forget();
     t.this = (&raw const *t) as u64;
     t.stack_top = match place {
         0 => (&raw const GATE_STACK) as u64 + STACK_LEN as u64,

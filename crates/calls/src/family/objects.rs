@@ -4,6 +4,7 @@ use crate::Amount::Whole;
 use crate::Interrupted::{Eintr, Restart};
 use crate::Len::{Bytes, BytesPlus, Fixed, Items, Special};
 use crate::RingOp::EpollCtl;
+use crate::Unit::Timespec;
 
 const SEGMENT: &str =
     "System V shared memory: attached again; its content is memory like other, unless somebody else has it attached";
@@ -31,19 +32,19 @@ rows! {
     64 semget Object .note(SEMAPHORE);
     65 semop Object .waits(Eintr) .note(SEMAPHORE);
     66 semctl Object .decided_by(2) .out(3, Special) .note(SEMAPHORE);
-    220 semtimedop Object .waits(Eintr) .note(SEMAPHORE);
+    220 semtimedop Object .waits(Eintr) .timeout(3, Timespec) .note(SEMAPHORE);
     68 msgget Object .note(MESSAGES);
     69 msgsnd Object .waits(Eintr) .note(MESSAGES);
     70 msgrcv Object .waits(Eintr) .out(1, BytesPlus(Whole(2), 8)) .note(MESSAGES);
     71 msgctl Object .decided_by(1) .out(2, Special) .note(MESSAGES);
     206 io_setup Object .out(1, Fixed(8)) .note(AIO);
     207 io_destroy Object .note(AIO);
-    208 io_getevents Object .waits(Eintr) .out(3, Items(Whole(2), 32)) .note(AIO);
+    208 io_getevents Object .waits(Eintr) .timeout(4, Timespec) .out(3, Items(Whole(2), 32)) .note(AIO);
     209 io_submit Object .out(2, Special)
         .note("waited for until all is done; the kernel writes aio_key (bytes 8..12) of each struct iocb in \
             the array, and the buffers later, behind the page tables");
     210 io_cancel Object .out(2, Fixed(32)) .note(AIO);
-    333 io_pgetevents Object .waits(Eintr) .out(3, Items(Whole(2), 32)) .note(AIO);
+    333 io_pgetevents Object .waits(Eintr) .timeout(4, Timespec) .out(3, Items(Whole(2), 32)) .note(AIO);
     425 io_uring_setup Object .out(1, Fixed(120)) .note(RING);
     426 io_uring_enter Object .fd(0) .waits(Eintr) .out(4, Special) .note(RING);
     427 io_uring_register Object .fd(0) .decided_by(1) .out(2, Special) .note(RING);

@@ -4,6 +4,7 @@
 use crate::Amount::Whole;
 use crate::Interrupted::{Eintr, Special};
 use crate::Len::{Bytes, Fixed};
+use crate::Unit::Timespec;
 
 rows! {
     13 rt_sigaction Signal .out(2, Fixed(32));
@@ -12,7 +13,7 @@ rows! {
     34 pause Signal .waits(Eintr);
     62 kill Signal .note("to others a visible event; to itself the engine's own delivery");
     127 rt_sigpending Signal .out(0, Bytes(Whole(1)));
-    128 rt_sigtimedwait Signal .waits(Eintr) .out(1, Fixed(128)) .note("takes the signal: an input");
+    128 rt_sigtimedwait Signal .waits(Eintr) .timeout(2, Timespec) .out(1, Fixed(128)) .note("takes the signal: an input");
     129 rt_sigqueueinfo Signal .note("to others a visible event; to itself the engine's own delivery");
     130 rt_sigsuspend Signal .waits(Eintr);
     131 sigaltstack Signal .out(1, Fixed(24));

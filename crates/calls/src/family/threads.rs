@@ -4,6 +4,7 @@ use crate::Amount::Whole;
 use crate::Interrupted::{Restart, Special as ByArgument};
 use crate::Len::{Bytes, Fixed, Special};
 use crate::RingOp::{FutexWait, FutexWaitv, FutexWake};
+use crate::Unit::Timespec;
 
 rows! {
     135 personality Thread .decided_by(0) .note("0xffffffff only asks; returns the old value");
@@ -14,7 +15,7 @@ rows! {
             seccomp (Security)");
     158 arch_prctl Thread .decided_by(0) .out(1, Fixed(8))
         .note("FS and GS base; features of the shadow stack; writes 8 bytes at most");
-    202 futex Pure .waits(ByArgument) .ring(FutexWait) .out(0, Fixed(4)) .out(4, Fixed(4))
+    202 futex Pure .waits(ByArgument) .timeout(3, Timespec) .ring(FutexWait) .out(0, Fixed(4)) .out(4, Fixed(4))
         .note("restarted without a time-out, EINTR with one; FUTEX_LOCK_PI, TRYLOCK_PI and UNLOCK_PI write the word, \
             WAKE_OP the second; for the other operations those arguments may be no addresses");
     218 set_tid_address Thread .note("the kernel writes 4 bytes there when the thread ends");

@@ -22,6 +22,9 @@ use core::sync::atomic::Ordering::*;
 use outlast_image::descriptor::descriptor_kind as kind;
 use outlast_image::mutant::Mutant;
 
+const SOL_SOCKET: u64 = 1;
+const SO_RCVTIMEO: u64 = 20;
+pub const SO_SNDTIMEO: u64 = 21;
 const MSG_PEEK: u64 = 2;
 const MSG_TRUNC: u64 = 0x20;
 const MSG_DONTWAIT: u64 = 0x40;
@@ -63,7 +66,7 @@ pub fn consume(e: &mut Engine, t: &mut Thread, call: &Call, whole: &Call) -> i64
             return r;
         }
         if flags & (MSG_PEEK | MSG_ERRQUEUE) != 0 || without(Mutant::InputCommit) {
-            return interruptible(t, call);
+            return peek(e, t, call, flags);
         }
         let source = inputs::source_of(e, call);
         // A noted read that does not wait need not ask first.
@@ -102,13 +105,32 @@ pub fn consume(e: &mut Engine, t: &mut Thread, call: &Call, whole: &Call) -> i64
     }
 }
 
+/// Makes a call that takes nothing. Where it waits it does so before, as others do: the kernel would count the socket's time-out from the
+/// beginning again when the wait is cut short.
+fn peek(e: &mut Engine, t: &mut Thread, call: &Call, flags: u64) -> i64 {
+    if flags & (MSG_PEEK | MSG_ERRQUEUE | MSG_WAITALL) != MSG_PEEK {
+        return interruptible(t, call);
+    }
+    let mut at_once = *call;
+    at_once.args[if call.nr == nr::RECVMSG { 2 } else { 3 }] |= MSG_DONTWAIT;
+    loop {
+        match interruptible(t, &at_once) {
+            err::EAGAIN => {}
+            r => return r,
+        }
+        if let Some(r) = wait(e, t, call.fd(), flags) {
+            return r;
+        }
+    }
+}
+
 /// Waits for input. `Some`: the call's result, as there is none.
 fn wait(e: &mut Engine, t: &mut Thread, fd: i32, flags: u64) -> Option<i64> {
     if flags & MSG_DONTWAIT != 0 || is_nonblocking(fd) {
         return Some(err::EAGAIN);
     }
     let is_terminal = e.fds.kind(fd) == kind::TERMINAL;
-    let timeout = if is_terminal { terminal_timeout(fd) } else { receive_timeout(e, fd) };
+    let timeout = if is_terminal { terminal_timeout(fd) } else { socket_timeout(e, fd, SO_RCVTIMEO) };
     match wait_ready(t, fd, POLLIN, timeout) {
         0 => Some(if is_terminal { 0 } else { err::EAGAIN }),
         r if err::is(r) => Some(r),
@@ -129,14 +151,14 @@ fn terminal_timeout(fd: i32) -> i64 {
     }
 }
 
-/// SO_RCVTIMEO in milliseconds; -1: none.
-fn receive_timeout(e: &mut Engine, fd: i32) -> i64 {
+/// SO_RCVTIMEO or SO_SNDTIMEO in milliseconds; -1: none.
+pub fn socket_timeout(e: &mut Engine, fd: i32, option: u64) -> i64 {
     if e.fds.kind(fd) != kind::SOCKET {
         return -1;
     }
     let (mut time, mut len) = ([0u64; 2], 16u32);
     // SAFETY: getsockopt writes at most 16 bytes.
-    let r = unsafe { crate::sys::syscall!(55, fd, 1, 20, time.as_mut_ptr(), &raw mut len) };
+    let r = unsafe { crate::sys::syscall!(nr::GETSOCKOPT, fd, SOL_SOCKET, option, time.as_mut_ptr(), &raw mut len) };
     if r != 0 || time == [0, 0] {
         return -1;
     }

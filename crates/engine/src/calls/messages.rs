@@ -78,6 +78,10 @@ pub fn finish_sending(e: &mut Engine, t: &mut Thread, call: &Call, operation: &m
     let mut next;
     let mut operation = operation;
     loop {
+        // As the kernel has it, a socket's time-out is that of each message.
+        if left.done() > 0 {
+            t.countdown.forget();
+        }
         let r = output::finish(e, t, &left.one(nr::SENDMSG, call.args[3]), operation);
         if r < 0 {
             return left.failed(t, r);
@@ -111,6 +115,9 @@ pub fn receive(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     let result = loop {
         let waits = flags & MSG_WAITFORONE == 0 || left.done() == 0;
         let flags = flags & !MSG_WAITFORONE | if waits { 0 } else { MSG_DONTWAIT };
+        if left.done() > 0 {
+            t.countdown.forget();
+        }
         let r = input::consume(e, t, &left.one(nr::RECVMSG, flags), &left.call);
         if r < 0 {
             break left.failed(t, r);

@@ -1,5 +1,6 @@
 //! Calls that others can see: output is committed before it leaves, and leaves exactly once.
 
+use super::input::{socket_timeout, SO_SNDTIMEO};
 use super::message::{single, Header, Vectors, CONTROL, CONTROL_LEN, DATA, DATA_LEN, HEAD, NAME, NAME_LEN};
 use super::{messages, move_between, offsets, splice, write_file};
 use crate::commit::commit;
@@ -105,6 +106,9 @@ fn send_parts(e: &mut Engine, t: &mut Thread, call: &Call, operation: &mut Opera
                     return if operation.done > 0 { operation.done as i64 } else { r };
                 }
                 let w = wait_to_send(e, t, call, operation);
+                if w == 0 {
+                    return partial(t, operation, r);
+                }
                 if err::is(w) && !(w == err::EINTR && may_go_on(t, operation)) {
                     return partial(t, operation, w);
                 }
@@ -137,10 +141,11 @@ pub fn go_on(e: &mut Engine, t: &mut Thread, part: &PendingCall) -> i64 {
     finish(e, t, &Call { nr: part.nr as u64, args: part.args }, &mut Operation::rest(seq, part.offset))
 }
 
-/// Waits until more can be sent. Where other threads have committed meanwhile, what is left is committed anew.
+/// Waits until more can be sent, or no longer than the socket's time-out says: 0. Where other threads have committed meanwhile, what is left is committed anew.
 fn wait_to_send(e: &mut Engine, t: &mut Thread, call: &Call, operation: &mut Operation) -> i64 {
+    let timeout = socket_timeout(e, call.fd(), SO_SNDTIMEO);
     if !world::has_several() {
-        return wait_ready(t, call.fd(), POLLOUT, -1);
+        return wait_ready(t, call.fd(), POLLOUT, timeout);
     }
     let rest = PendingCall { offset: operation.done, ..call.pending(pending_kind::PART) };
     if operation.done > 0 {
@@ -148,7 +153,7 @@ fn wait_to_send(e: &mut Engine, t: &mut Thread, call: &Call, operation: &mut Ope
         t.standing.store(standing::IN_PART, Release);
     }
     t.is_fresh = true;
-    let w = wait_ready(t, call.fd(), POLLOUT, -1);
+    let w = wait_ready(t, call.fd(), POLLOUT, timeout);
     t.standing.store(standing::IN_CALL, Release);
     if e.store().seq() != operation.seq() && operation.done > 0 {
         let seq = commit(e, PendingCall { kind: operation::kind(e), ..rest });

@@ -193,7 +193,11 @@ fn wait(t: &mut Thread, call: &Call) -> Option<i64> {
         MSGSND if a[3] & IPC_NOWAIT != 0 => err::EAGAIN,
         MSGRCV if a[4] & IPC_NOWAIT != 0 => ENOMSG,
         MQ_SEND | MQ_RECEIVE if is_nonblocking(call.fd()) => err::EAGAIN,
-        MSGSND => interruptible(t, &Call { nr: nr::NANOSLEEP, args: [PAUSE.as_ptr() as u64, 0, 0, 0, 0, 0] }),
+        MSGSND => {
+            // Each pause is one of its own.
+            t.countdown.forget();
+            interruptible(t, &Call { nr: nr::NANOSLEEP, args: [PAUSE.as_ptr() as u64, 0, 0, 0, 0, 0] })
+        }
         MSGRCV => return wait_for_message(t, call),
         MQ_SEND | MQ_RECEIVE => {
             let events = if call.nr == MQ_SEND { POLLOUT } else { POLLIN };
