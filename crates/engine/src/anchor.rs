@@ -50,6 +50,8 @@ pub fn renew() {
     if err::is(r) {
         fail!(r);
     }
+    // If it lives, because a program that died since had made it, it ends.
+    futex_wake(&control().anchor_command);
 }
 
 /// A change of anchors that is under way.

@@ -154,7 +154,7 @@ pub struct Control {
     pub anchor_done: AtomicU32,
     /// Supervisor: process id to be taken by the respawned process; 0 for any.
     pub wanted_pid: AtomicI32,
-    /// Anchor: the new process id, or a negative error number.
+    /// Anchor, and the new process itself: its id, or a negative error number; 0 until then.
     pub new_pid: AtomicI32,
     /// Supervisor: process group of the program.
     pub pgid: AtomicI32,

@@ -5,7 +5,7 @@ use crate::exec::Handover;
 use crate::log::{Entry, Kind};
 use crate::supervisor::Supervisor;
 use crate::verdict::UNFINISHED_MAX;
-use crate::{clock, futex, names, oom_score, processes, status};
+use crate::{clock, futex, names, oom_score, processes};
 use libc::pid_t;
 use outlast_image::control::{anchor_command, request, state, Control};
 use outlast_image::degradation::Degradation;
@@ -94,13 +94,7 @@ impl Supervisor {
             match self.ask_to_respawn(anchor, wanted) {
                 // A stranger that ended already cannot be watched any more.
                 Answer::Born(pid) if self.kin.adopt(pid).is_err() => (),
-                Answer::Born(pid) => {
-                    self.put_in_place(pid);
-                    if pid != self.meta.pid && self.generation.degrade(Degradation::PidChanged) {
-                        self.log.add(&Entry::new(Kind::Degradation).cause(Degradation::PidChanged.key()).pid(pid));
-                    }
-                    return Some(pid);
-                }
+                Answer::Born(pid) => return Some(self.receive(pid)),
                 Answer::Refused(Errno::EXIST) if wanted != 0 && waits => std::thread::sleep(PID_PAUSE),
                 Answer::Refused(e) if wanted != 0 => {
                     self.may_choose_pid &= !matches!(e, Errno::PERM | Errno::NOSYS);
@@ -108,16 +102,26 @@ impl Supervisor {
                 }
                 // The anchor cannot make processes (limits, memory): a fresh process may be possible.
                 Answer::Refused(_) => return None,
-                Answer::None => return self.unreported_birth(),
+                Answer::None => return self.unreported_birth().map(|pid| self.receive(pid)),
             }
         }
         None
+    }
+
+    /// The process that goes on with the program.
+    fn receive(&mut self, pid: pid_t) -> pid_t {
+        self.put_in_place(pid);
+        if pid != self.meta.pid && self.generation.degrade(Degradation::PidChanged) {
+            self.log.add(&Entry::new(Kind::Degradation).cause(Degradation::PidChanged.key()).pid(pid));
+        }
+        pid
     }
 
     fn ask_to_respawn(&self, anchor: pid_t, wanted: pid_t) -> Answer {
         let control = self.generation.control();
         control.wanted_pid.store(wanted, Release);
         control.anchor_done.store(0, Release);
+        control.new_pid.store(0, Release);
         control.anchor_command.store(anchor_command::RESPAWN, Release);
         futex::wake(&control.anchor_command);
         let asked = Instant::now();
@@ -134,14 +138,25 @@ impl Supervisor {
         }
     }
 
-    /// An anchor that dies may have made a process just before, and must not have two of them run.
+    /// An anchor that dies may have made a process just before, and must not have two of them run. Who is born says so itself: others
+    /// that hold the session are former anchors, or some whose maker died before it could announce them.
     fn unreported_birth(&mut self) -> Option<pid_t> {
         let anchor = self.generation.control().anchor_pid.load(Acquire);
         self.kin.kill(anchor);
-        let holders = self.generation.holders();
-        let born =
-            holders.into_iter().chain(status::program(&self.generation.session, None)).find(|pid| *pid != anchor)?;
-        (self.kin.adopt(born).is_ok() && self.kin.is_alive(born)).then_some(born)
+        let (control, asked) = (self.generation.control(), Instant::now());
+        let (respawn, none) = (anchor_command::RESPAWN, anchor_command::NONE);
+        if control.anchor_command.compare_exchange(respawn, none, AcqRel, Acquire).is_ok() {
+            // It had not begun.
+            return None;
+        }
+        while control.new_pid.load(Acquire) == 0 {
+            let may_come = self.adopted || self.generation.holders().iter().any(|pid| *pid != anchor);
+            if !may_come || asked.elapsed() > ANCHOR_PATIENCE {
+                return None;
+            }
+            std::thread::sleep(ANCHOR_CHECK);
+        }
+        self.kin.holder(&self.generation.session, control.new_pid.load(Acquire))
     }
 
     /// Takes back what a supervisor that died had asked the anchor for, or waits until it is done.

@@ -72,6 +72,10 @@ pub unsafe extern "C" fn in_place() -> ! {
 
 /// Rung 2: a process that the anchor cloned.
 pub unsafe extern "C" fn respawned() -> ! {
+    // The anchor may die before it can say so.
+    let me = syscall!(nr::GETPID) as i32;
+    control().new_pid.store(me, Release);
+    control().program_pid.store(me, Release);
     run(Rung::Respawn)
 }
 
