@@ -289,9 +289,14 @@ pub fn reset() {
     WORDS_USED.store(0, Relaxed);
 }
 
-/// Maps room for threads. In a restore a predecessor's is in the way; else what somebody has there is left alone.
-pub fn map_room(is_ours: bool) -> Result<(), i64> {
+/// Not 0: there is room for threads. It stays when the program goes back to when it had one thread, also in a process whose anchor
+/// was cloned later.
+static HAS_ROOM: AtomicU32 = AtomicU32::new(0);
+
+/// Maps room for threads, in place of what a predecessor may have had; what somebody else has there is left alone.
+pub fn map_room(is_restored: bool) -> Result<(), i64> {
     const NORESERVE_PRIVATE_ANONYMOUS: u64 = 0x4000 | 0x02 | 0x20;
+    let is_ours = is_restored || HAS_ROOM.load(Relaxed) != 0;
     let fixed: u64 = if is_ours { 0x10 } else { 0x10_0000 };
     let len = THREADS as u64 * THREAD_LEN;
     // SAFETY: the range is the engine's own.
@@ -299,6 +304,7 @@ pub fn map_room(is_ours: bool) -> Result<(), i64> {
     if r != THREADS_BASE as i64 {
         return Err(r);
     }
+    HAS_ROOM.store(1, Relaxed);
     // SAFETY: MADV_DONTDUMP changes no content.
     unsafe { syscall!(nr::MADVISE, THREADS_BASE, len, 16) };
     Ok(())

@@ -122,9 +122,12 @@ impl Supervisor {
 
     /// Watches the anchor if it was made since we took over: it is no child of ours, and nobody may have told of it yet.
     pub(crate) fn find_anchor(&mut self) {
-        let anchor = self.generation.control().anchor_pid.load(Acquire);
+        let [anchor, next] = self.generation.anchors();
         if self.adopted && !self.kin.has(anchor) {
             self.anchor = self.holder(anchor).unwrap_or(0);
+        }
+        if self.adopted && next > 0 && !self.kin.has(next) {
+            self.holder(next);
         }
     }
 

@@ -78,10 +78,17 @@ impl Generation {
         control.program_pid.store(pid, Release);
     }
 
-    /// Its anchor, if it has one that is ours and alive.
+    /// Its anchor, if it has one that is ours and alive. In the middle of a change either of two may be the one that serves.
     pub fn anchor(&self, kin: &Kin) -> Option<pid_t> {
-        let pid = self.control().anchor_pid.load(Acquire);
-        (kin.has(pid) && kin.is_alive(pid)).then_some(pid)
+        self.anchors().into_iter().find(|pid| kin.has(*pid) && kin.is_alive(*pid))
+    }
+
+    /// The anchor, and the one that is to take its place; 0 where there is none.
+    pub fn anchors(&self) -> [pid_t; 2] {
+        let control = self.control();
+        // What is settled meanwhile moves from the second to the first.
+        let next = control.next_anchor.load(Acquire);
+        [control.anchor_pid.load(Acquire), next]
     }
 
     /// Processes of ours that hold the session open: program and anchors, also those whose id nobody wrote down.

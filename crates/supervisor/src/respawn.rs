@@ -88,10 +88,10 @@ impl Supervisor {
         self.find_anchor();
         let mut wanted = if self.may_choose_pid { self.meta.pid } else { 0 };
         for attempt in 0..REAP_TRIES + UNFINISHED_MAX {
-            let anchor = self.generation.anchor(&self.kin)?;
+            self.generation.anchor(&self.kin)?;
             // Looked at before: afterwards it may have been reaped, and the next try would succeed.
             let waits = attempt < PID_TRIES || attempt < tries_for(wanted);
-            match self.ask_to_respawn(anchor, wanted) {
+            match self.ask_to_respawn(wanted) {
                 // A stranger that ended already cannot be watched any more.
                 Answer::Born(pid) if self.kin.adopt(pid).is_err() => (),
                 Answer::Born(pid) => return Some(self.receive(pid)),
@@ -117,7 +117,7 @@ impl Supervisor {
         pid
     }
 
-    fn ask_to_respawn(&self, anchor: pid_t, wanted: pid_t) -> Answer {
+    fn ask_to_respawn(&mut self, wanted: pid_t) -> Answer {
         let control = self.generation.control();
         control.wanted_pid.store(wanted, Release);
         control.anchor_done.store(0, Release);
@@ -125,14 +125,17 @@ impl Supervisor {
         control.anchor_command.store(anchor_command::RESPAWN, Release);
         futex::wake(&control.anchor_command);
         let asked = Instant::now();
-        while control.anchor_done.load(Acquire) == 0 {
-            futex::wait(&control.anchor_done, 0, ANCHOR_CHECK);
-            let answered = control.anchor_done.load(Acquire) != 0;
-            if !answered && (!self.kin.is_alive(anchor) || asked.elapsed() > ANCHOR_PATIENCE) {
+        while self.generation.control().anchor_done.load(Acquire) == 0 {
+            futex::wait(&self.generation.control().anchor_done, 0, ANCHOR_CHECK);
+            // In the middle of a change the one that serves has the other end first.
+            self.find_anchor();
+            let is_there = self.generation.anchor(&self.kin).is_some();
+            let answered = self.generation.control().anchor_done.load(Acquire) != 0;
+            if !answered && (!is_there || asked.elapsed() > ANCHOR_PATIENCE) {
                 return Answer::None;
             }
         }
-        match control.new_pid.load(Acquire) {
+        match self.generation.control().new_pid.load(Acquire) {
             pid if pid > 0 => Answer::Born(pid),
             error => Answer::Refused(Errno::from_raw_os_error(-error)),
         }
@@ -141,8 +144,8 @@ impl Supervisor {
     /// An anchor that dies may have made a process just before, and must not have two of them run. Who is born says so itself: others
     /// that hold the session are former anchors, or some whose maker died before it could announce them.
     fn unreported_birth(&mut self) -> Option<pid_t> {
-        let anchor = self.generation.control().anchor_pid.load(Acquire);
-        self.kin.kill(anchor);
+        let anchors = self.generation.anchors();
+        anchors.into_iter().for_each(|anchor| self.kin.kill(anchor));
         let (control, asked) = (self.generation.control(), Instant::now());
         let (respawn, none) = (anchor_command::RESPAWN, anchor_command::NONE);
         if control.anchor_command.compare_exchange(respawn, none, AcqRel, Acquire).is_ok() {
@@ -150,7 +153,7 @@ impl Supervisor {
             return None;
         }
         while control.new_pid.load(Acquire) == 0 {
-            let may_come = self.adopted || self.generation.holders().iter().any(|pid| *pid != anchor);
+            let may_come = self.adopted || self.generation.holders().iter().any(|pid| !anchors.contains(pid));
             if !may_come || asked.elapsed() > ANCHOR_PATIENCE {
                 return None;
             }
