@@ -258,6 +258,13 @@ fn arm(e: &mut Engine) {
     (e.lag.is_armed, e.lag.armed_ns) = (true, now_ns());
 }
 
+/// The timer knocks no more.
+pub fn stop(e: &mut Engine) {
+    if core::mem::take(&mut e.lag.is_armed) {
+        periodic::set(e.lag.timer - 1, 0, 0);
+    }
+}
+
 /// Brings the last commit, and all that was written to files, onto the medium.
 pub fn settle(e: &mut Engine) {
     e.unsynced.sync();

@@ -3,9 +3,12 @@
 use crate::control::{control, degrade, event};
 use crate::frame::{Ucontext, SS_DISABLE};
 use crate::gathered;
+use crate::held;
 use crate::inputs;
+use crate::lag;
+use crate::periodic;
 use crate::signals;
-use crate::state::engine;
+use crate::state::{engine, Engine};
 use crate::sys::{nr, syscall};
 use crate::thread::{self, Thread};
 use crate::tracker::Track;
@@ -29,7 +32,8 @@ pub fn dispatch_on() -> i64 {
 
 /// Gives the kernel what the program believes it has, and takes the engine out of the way: from here on system
 /// calls, signals and the alternate stack are native. Rewritten sites reach the gate, which sends them back.
-pub fn become_native() {
+/// `may_be_knocked_at`: by somebody who does not know yet, which ends a process that is not prepared for it.
+pub fn become_native(may_be_knocked_at: bool) {
     // SAFETY: single thread, on the engine's stack.
     unsafe {
         let (e, t) = (engine(), thread::current());
@@ -43,7 +47,9 @@ pub fn become_native() {
             // Other threads learn of it by SIGSYS, and may still be knocked at.
             let kept = [signals::SIGSYS as usize, signals::SIGENGINE as usize];
             let needed = crate::world::has_several() && kept.contains(&sig);
-            if ours && !needed && sig != signals::SIGKILL as usize && sig != signals::SIGSTOP as usize {
+            if sig == signals::SIGENGINE as usize && may_be_knocked_at && !needed && a.handler == signals::SIG_DFL {
+                signals::overhear_knocks();
+            } else if ours && !needed && sig != signals::SIGKILL as usize && sig != signals::SIGSTOP as usize {
                 syscall!(nr::RT_SIGACTION, sig, a as *const _, 0, 8);
             }
         }
@@ -125,6 +131,14 @@ pub fn suspend(why: Degradation) {
     unsafe {
         engine().fds.close_delayed();
         crate::rewrite::leave_program(thread::current());
+        stop_timers(engine());
     }
-    become_native();
+    become_native(true);
+}
+
+/// Nobody is there any more for whom the engine's own timers knock.
+fn stop_timers(e: &mut Engine) {
+    periodic::stop(e);
+    lag::stop(e);
+    held::reset();
 }

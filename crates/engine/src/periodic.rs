@@ -58,6 +58,15 @@ pub fn start_for_all(e: &mut Engine) {
     e.interval = n;
 }
 
+/// Ends the timer of this process.
+pub fn stop(e: &mut Engine) {
+    let timer = core::mem::take(&mut e.timer);
+    if timer > 0 {
+        // SAFETY: the timer is the engine's own.
+        unsafe { syscall!(TIMER_DELETE, timer - 1) };
+    }
+}
+
 /// Has the kernel knock at this thread in `first_ns`, and every `then_ns` from then on if that is not 0. The timer's id.
 pub fn knock_after(clock: u64, first_ns: u64, then_ns: u64) -> Option<i32> {
     knock(clock, SIGEV_THREAD_ID, first_ns, then_ns)

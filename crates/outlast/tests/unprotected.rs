@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
-use support::{said, Home};
+use support::{finish, kill, said, Home};
 
 /// A copy of `true`'s sibling that exits with 1.
 fn copy_of_false(home: &Home, mode: u32) -> std::path::PathBuf {
@@ -203,4 +203,32 @@ fn a_program_that_somebody_traces_already() {
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     assert!(home.log("bare").iter().any(|e| e["event"] == "suspended"), "{:?}", home.log("bare"));
     assert!(home.log("bare").iter().any(|e| e["cause"].as_str().is_some_and(|c| c.starts_with("trace-forbidden"))));
+}
+
+/// Gives up its protection, then computes for longer than any timer of the engine's waits.
+const GIVES_UP: &str = "import ctypes, os, sys, time
+base = ctypes.create_string_buffer(4096)
+ARCH_SET_GS = 0x1001
+ctypes.CDLL(None).syscall(158, ARCH_SET_GS, ctypes.c_void_p(ctypes.addressof(base)))
+end = time.process_time() + 0.3
+while time.process_time() < end or not os.path.exists(sys.argv[1]): pass
+print('done')
+";
+
+#[test]
+fn a_program_that_gave_up_its_protection_is_left_alone_by_timers_and_knocks() {
+    for options in [&["--every", "20ms"][..], &["--durable", "20ms"]] {
+        let home = Home::new();
+        let mut run =
+            home.outlast(["run", "--name", "bare"].iter().chain(options).chain(&["--", "/usr/bin/python3", "-c"]));
+        run.arg(GIVES_UP).arg(home.file("door")).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = run.spawn().unwrap();
+        let status = home.await_status("bare", |status| status["state"] == "suspended");
+        // As of somebody who has not heard of it yet.
+        const KNOCK: i32 = 64;
+        kill(&status["pid"], KNOCK);
+        home.door().open();
+        let output = finish(child);
+        assert!(output.status.success() && output.stdout == b"done\n", "{options:?}: {}", said(&output));
+    }
 }

@@ -198,7 +198,7 @@ fn copied_child(e: &mut Engine, t: &mut Thread, call: &Call, stack: u64) -> i64 
             // Signals, and knocks, that had come are the parent's.
             t.pending.store(0, Relaxed);
         }
-        native::become_native();
+        native::become_native(false);
         crate::rewrite::leave_child();
         own_descriptors::close_all(e);
         t.regs.rax = 0;
