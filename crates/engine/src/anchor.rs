@@ -30,9 +30,17 @@ const PR_SET_NAME: u64 = 15;
 pub fn make() -> i64 {
     let r = clone();
     if r > 0 {
-        control().anchor_pid.store(r as i32, Release);
+        announce(r as i32);
     }
     r
+}
+
+/// There is another anchor: the supervisor, which sleeps, has to watch that one, and to exempt it from the OOM killer.
+fn announce(pid: i32) {
+    let c = control();
+    c.anchor_pid.store(pid, Release);
+    c.served.fetch_add(1, AcqRel);
+    futex_wake(&c.served);
 }
 
 fn clone() -> i64 {
@@ -111,7 +119,7 @@ pub fn settle() {
     if next_seq != 0 {
         let new = c.next_anchor.load(Acquire);
         if committed() >= next_seq && new > 0 {
-            c.anchor_pid.store(new, Release);
+            announce(new);
         }
         c.next_anchor_seq.store(0, Release);
         c.next_anchor.store(0, Release);

@@ -145,7 +145,7 @@ pub struct Control {
     pub anchor_pid: AtomicI32,
     /// Supervisor, then engine: bits of [`request`]. A futex.
     pub request: AtomicU32,
-    /// Engine: counts up when a request was served. A futex.
+    /// Engine: counts up when a request was served, and when there is another anchor. A futex.
     pub served: AtomicU32,
 
     /// Supervisor, then anchor: one of [`anchor_command`]. A futex.

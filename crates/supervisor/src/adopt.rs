@@ -14,7 +14,7 @@ use crate::remains::Remains;
 use crate::session::Session;
 use crate::signals::unblock_all;
 use crate::supervisor::Supervisor;
-use crate::{clock, processes};
+use crate::{clock, oom_score, processes};
 use libc::pid_t;
 use outlast_image::control::{state, supervisor};
 use outlast_image::degradation::Degradation;
@@ -92,6 +92,7 @@ impl Supervisor {
         let _ = self.meta.write(&self.folder, &self.stores);
         self.log.add(&Entry::new(Kind::SupervisorRestarted).pid(std::process::id() as pid_t));
         if let Some(anchor) = self.holder(self.generation.control().anchor_pid.load(Acquire)) {
+            oom_score::exempt(anchor);
             self.anchor = anchor;
         }
         self.settle_respawn();
@@ -124,7 +125,7 @@ impl Supervisor {
     pub(crate) fn find_anchor(&mut self) {
         let [anchor, next] = self.generation.anchors();
         if self.adopted && !self.kin.has(anchor) {
-            self.anchor = self.holder(anchor).unwrap_or(0);
+            self.anchor = self.holder(anchor).inspect(|anchor| oom_score::exempt(*anchor)).unwrap_or(0);
         }
         if self.adopted && next > 0 && !self.kin.has(next) {
             self.holder(next);

@@ -203,6 +203,7 @@ impl Supervisor {
 
     /// Has the program make itself a new anchor, as soon as it can hear the request.
     pub(crate) fn ask_for_anchor(&mut self) {
+        self.anchor_lost = true;
         let control: &Control = self.generation.control();
         control.request.fetch_or(request::ANCHOR, AcqRel);
         futex::wake(&control.request);
@@ -219,7 +220,7 @@ impl Supervisor {
         }
     }
 
-    /// Reports a new anchor, and watches it.
+    /// Watches a new anchor, and reports it if the one before was lost: some the engine changes on purpose.
     pub(crate) fn on_anchor_served(&mut self) {
         let anchor = self.generation.control().anchor_pid.load(Acquire);
         if anchor == self.anchor || anchor <= 0 {
@@ -229,7 +230,7 @@ impl Supervisor {
         if !processes::holds(anchor, fd, self.generation.session.file()) || self.kin.adopt(anchor).is_err() {
             return;
         }
-        if self.anchor > 0 {
+        if std::mem::take(&mut self.anchor_lost) && self.anchor > 0 {
             self.log.add(&Entry::new(Kind::AnchorRenewed).pid(anchor));
         }
         oom_score::exempt(anchor);

@@ -57,6 +57,8 @@ pub struct Supervisor {
     pub(crate) pid: pid_t,
     /// The anchor that was seen last; 0 if none was.
     pub(crate) anchor: pid_t,
+    /// Whether it died, and the program was asked for another one.
+    pub(crate) anchor_lost: bool,
     /// Whether it took over from another: what it was started with is not ours.
     pub(crate) adopted: bool,
     /// Whether there ever was a commit to recover from.
@@ -112,6 +114,7 @@ impl Supervisor {
             injection_faults: 0,
             pid: 0,
             anchor: 0,
+            anchor_lost: false,
             adopted: false,
             committed: generation.session.has_commit(),
             may_choose_pid: privileges::may_choose_pid(),
