@@ -87,6 +87,11 @@ impl Groups {
 }
 
 impl MemoryGroup {
+    #[cfg(test)]
+    pub fn second(folder: &Path, top: &Path) -> Self {
+        Self { folder: folder.into(), top: top.into(), files: &SECOND }
+    }
+
     /// How many of its members the OOM killer has killed so far. A group without figures is part of the one above.
     pub fn kills(&self) -> Option<u64> {
         let (_, events) = self.upwards().find_map(|folder| {
@@ -189,7 +194,7 @@ mod tests {
         let top = tempfile::tempdir().unwrap();
         let folder = top.path().join("a/b");
         fs::create_dir_all(&folder).unwrap();
-        let group = MemoryGroup { folder: folder.clone(), top: top.path().into(), files: &SECOND };
+        let group = MemoryGroup::second(&folder, top.path());
         assert_eq!((group.limit(), group.kills()), (None, None));
         fs::write(folder.join("memory.max"), "max\n").unwrap();
         fs::write(top.path().join("a/memory.max"), "4096\n").unwrap();

@@ -30,6 +30,8 @@ pub struct Count {
     pub groups: Option<Groups>,
     memory: Option<MemoryGroup>,
     kills: Option<u64>,
+    /// On the whole machine.
+    kills_anywhere: Option<u64>,
 }
 
 impl Count {
@@ -50,14 +52,20 @@ impl Count {
 
     fn in_groups(groups: Option<Groups>) -> Self {
         let memory = groups.as_ref().and_then(Groups::memory);
-        let kills = memory.as_ref().and_then(MemoryGroup::kills).or_else(kills_of_the_machine);
-        Self { groups, memory, kills }
+        let kills_anywhere = kills_of_the_machine();
+        let kills = memory.as_ref().and_then(MemoryGroup::kills).or(kills_anywhere);
+        Self { groups, memory, kills, kills_anywhere }
     }
 
     /// Why a process died for which this was counted at its end, and `before` at a time when it lived; none if the OOM killer
-    /// killed nobody meanwhile. That it killed another one of the same group cannot be told from this.
+    /// killed nobody meanwhile. That it killed another one of the same group cannot be told from this; nor, of a process that was
+    /// moved to its group since, whether that group's kills came before, if there was one elsewhere meanwhile.
     pub fn shortage_since(&self, before: &Self) -> Option<Shortage> {
-        let has_killed = self.memory == before.memory && self.kills > before.kills && before.kills.is_some();
+        let rose = |now: Option<u64>, then: Option<u64>| now > then && then.is_some();
+        let has_killed = match self.memory == before.memory {
+            true => rose(self.kills, before.kills),
+            false => self.kills > Some(0) && rose(self.kills_anywhere, before.kills_anywhere),
+        };
         has_killed.then(|| Shortage(self.memory.as_ref().and_then(MemoryGroup::limit)))
     }
 }
@@ -73,5 +81,20 @@ mod tests {
         assert_eq!(count(Some(3)).shortage_since(&count(Some(3))), None);
         assert_eq!(count(Some(3)).shortage_since(&count(None)), None);
         assert_eq!(count(None).shortage_since(&count(None)), None);
+    }
+
+    #[test]
+    fn one_that_was_moved_is_told_by_the_machines_count() {
+        let group = |name: &str| MemoryGroup::second(name.as_ref(), "/".as_ref());
+        let count = |name, kills, anywhere| Count {
+            groups: None,
+            memory: Some(group(name)),
+            kills: Some(kills),
+            kills_anywhere: Some(anywhere),
+        };
+        assert_eq!(count("/b", 1, 5).shortage_since(&count("/a", 0, 4)), Some(Shortage(None)));
+        assert_eq!(count("/b", 1, 5).shortage_since(&count("/a", 7, 4)), Some(Shortage(None)));
+        assert_eq!(count("/b", 1, 4).shortage_since(&count("/a", 0, 4)), None);
+        assert_eq!(count("/b", 0, 5).shortage_since(&count("/a", 0, 4)), None);
     }
 }
