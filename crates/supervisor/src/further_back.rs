@@ -228,7 +228,7 @@ impl Supervisor {
         control.t_death.store(died, Release);
         let (restored, seq) = (control.restored.load(Acquire), control.last_seq.load(Acquire));
         match self.respawn() {
-            Some(pid) => {
+            Ok(pid) => {
                 self.pid = pid;
                 self.generation.control().program_pid.store(pid, Release);
                 self.follow_faults();
@@ -236,7 +236,7 @@ impl Supervisor {
                 self.recovering = Some(Recovering { kind, rung: 6, cause: what, died, seq, phase, restored });
                 None
             }
-            None => {
+            Err(_) => {
                 let end = self.cold_resume(&what, died);
                 if let Some(recovering) = &mut self.recovering {
                     (recovering.kind, recovering.rung) = (Kind::WentBack, 6);

@@ -3,6 +3,7 @@
 use crate::end::End;
 use crate::exec::Handover;
 use crate::log::{Entry, Kind};
+use crate::postponed::Postponed;
 use crate::supervisor::Supervisor;
 use crate::verdict::UNFINISHED_MAX;
 use crate::{clock, futex, names, oom_score, processes};
@@ -41,6 +42,14 @@ const ANCHOR_PATIENCE: Duration = Duration::from_secs(5);
 /// How often it is looked after meanwhile.
 const ANCHOR_CHECK: Duration = Duration::from_millis(1);
 
+/// Why there is no new process.
+pub enum Unborn {
+    /// The kernel has no memory for one, or allows no more of them (`pids.max`): that may pass.
+    Lacking,
+    /// The anchor cannot make one, or is gone.
+    Impossible,
+}
+
 /// What an anchor answered.
 enum Answer {
     Born(pid_t),
@@ -71,11 +80,19 @@ impl Supervisor {
             std::thread::sleep(pause);
         }
         let born = self.respawn();
+        if matches!(born, Err(Unborn::Lacking)) {
+            // A fresh process would lack the same, and the anchor would be lost for it.
+            if let Some(patience) = self.tries.refused() {
+                self.postponed = Some(Postponed::until(patience, signal, died));
+                return None;
+            }
+        }
+        self.tries.born();
         let cause = names::signal(signal);
         // What the engine had to say happened before; the program need not wait for it to be written.
         self.drain_events();
         self.log.add(&Entry::new(Kind::Killed).cause(&*cause).phase(phase).seq(seq).pid(dead));
-        let Some(pid) = born else { return self.cold_resume(&cause, died) };
+        let Ok(pid) = born else { return self.cold_resume(&cause, died) };
         self.pid = pid;
         self.generation.control().program_pid.store(pid, Release);
         self.follow_faults();
@@ -84,28 +101,29 @@ impl Supervisor {
     }
 
     /// A new process from the anchor, with the old process id if that can be had.
-    pub(crate) fn respawn(&mut self) -> Option<pid_t> {
+    pub(crate) fn respawn(&mut self) -> Result<pid_t, Unborn> {
         self.find_anchor();
         let mut wanted = if self.may_choose_pid { self.meta.pid } else { 0 };
         for attempt in 0..REAP_TRIES + UNFINISHED_MAX {
-            self.generation.anchor(&self.kin)?;
+            self.generation.anchor(&self.kin).ok_or(Unborn::Impossible)?;
             // Looked at before: afterwards it may have been reaped, and the next try would succeed.
             let waits = attempt < PID_TRIES || attempt < tries_for(wanted);
             match self.ask_to_respawn(wanted) {
                 // A stranger that ended already cannot be watched any more.
                 Answer::Born(pid) if self.kin.adopt(pid).is_err() => (),
-                Answer::Born(pid) => return Some(self.receive(pid)),
+                Answer::Born(pid) => return Ok(self.receive(pid)),
                 Answer::Refused(Errno::EXIST) if wanted != 0 && waits => std::thread::sleep(PID_PAUSE),
+                Answer::Refused(Errno::NOMEM | Errno::AGAIN) => return Err(Unborn::Lacking),
                 Answer::Refused(e) if wanted != 0 => {
                     self.may_choose_pid &= !matches!(e, Errno::PERM | Errno::NOSYS);
                     wanted = 0;
                 }
-                // The anchor cannot make processes (limits, memory): a fresh process may be possible.
-                Answer::Refused(_) => return None,
-                Answer::None => return self.unreported_birth().map(|pid| self.receive(pid)),
+                // A fresh process may be possible.
+                Answer::Refused(_) => return Err(Unborn::Impossible),
+                Answer::None => return self.unreported_birth().map(|pid| self.receive(pid)).ok_or(Unborn::Impossible),
             }
         }
-        None
+        Err(Unborn::Impossible)
     }
 
     /// The process that goes on with the program.

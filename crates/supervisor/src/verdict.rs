@@ -66,6 +66,7 @@ pub struct Tries {
     restored: u32,
     starved: u32,
     starved_at: (u64, Option<u64>),
+    refused: u32,
 }
 
 /// Restores in a row that may be interrupted by death before the ladder ends.
@@ -84,6 +85,17 @@ impl Tries {
     pub fn patience(&self) -> Option<Duration> {
         let doublings = self.starved.checked_sub(2)?;
         Some(STARVED_PAUSE * (1 << doublings.min(STARVED_MAX)))
+    }
+
+    /// The kernel refused a new process for lack of memory or by a limit: how long to wait until it is asked again, if it is.
+    pub fn refused(&mut self) -> Option<Duration> {
+        self.refused += 1;
+        (self.refused < STARVED_MAX).then(|| STARVED_PAUSE * (1 << (self.refused - 1)))
+    }
+
+    /// It did not refuse it.
+    pub fn born(&mut self) {
+        self.refused = 0;
     }
 
     /// How long to wait before the next attempt.
@@ -266,6 +278,19 @@ mod tests {
         }
         recovers(Situation { seq: 49, ..protected() });
         recovers(starved(49, 8192));
+    }
+
+    #[test]
+    fn a_process_that_the_kernel_refuses_is_asked_for_a_bounded_number_of_times() {
+        let mut tries = Tries::default();
+        for _ in 0..3 {
+            let pauses: Vec<_> = std::iter::from_fn(|| tries.refused()).collect();
+            assert!(
+                pauses.len() + 1 == STARVED_MAX as usize && pauses.is_sorted() && pauses[0] < pauses[6],
+                "{pauses:?}"
+            );
+            tries.born();
+        }
     }
 
     #[test]
