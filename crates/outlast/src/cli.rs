@@ -63,6 +63,6 @@ pub fn usage(e: &clap::Error) -> Result<i32, Error> {
     let mut lines = text.lines().map(str::trim).take_while(|line| !line.is_empty());
     let first = lines.next().unwrap_or_default().trim_start_matches("error: ").to_string();
     let line = lines.fold(first, |line, more| format!("{line} {more}"));
-    eprintln!("outlast: {line} (try 'outlast --help')");
+    outlast_supervisor::say::say(format_args!("{line} (try 'outlast --help')"));
     Ok(2)
 }

@@ -34,7 +34,7 @@ pub extern "C" fn main() -> libc::c_int {
     match status {
         Ok(status) => status,
         Err(e) => {
-            eprintln!("outlast: {e}");
+            outlast_supervisor::say::say(format_args!("{e}"));
             e.exit_status()
         }
     }

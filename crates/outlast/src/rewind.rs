@@ -27,7 +27,10 @@ impl Rewind {
         let folder = state::open()?.program(&self.name)?;
         let number = choose(&self.name, &list(&folder)?, self.to)?;
         if !rewind(&folder, number, self.key.as_deref())? {
-            eprintln!("outlast: {name} is in that state now; go on with `outlast resume {name}`", name = self.name);
+            outlast_supervisor::say::say(format_args!(
+                "{name} is in that state now; go on with `outlast resume {name}`",
+                name = self.name
+            ));
         }
         Ok(0)
     }

@@ -153,11 +153,11 @@ impl Every {
 impl Run {
     pub fn execute(self) -> Result<i32, Error> {
         if self.tracker == Tracker::Async && !outlast_supervisor::privileges::kernel_notes_written_pages() {
-            eprintln!("outlast: --tracker async needs Linux 6.7; use --tracker auto");
+            outlast_supervisor::say::say(format_args!("--tracker async needs Linux 6.7; use --tracker auto"));
             return Ok(2);
         }
         if self.lag().is_some() && self.commit == When::Manual {
-            eprintln!("outlast: --durable DURATION takes back files after a loss of power, --commit manual after every death: use --durable");
+            outlast_supervisor::say::say(format_args!("--durable DURATION takes back files after a loss of power, --commit manual after every death: use --durable"));
             return Ok(2);
         }
         let options = self.options();

@@ -2,7 +2,11 @@
 
 mod support;
 
+use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
 use support::{counter, finish, kill, said, until, Home};
 
 /// Kills what `victims` names in the status, again and again, while the counter counts.
@@ -237,4 +241,73 @@ fn a_wait_ends_though_a_rollback_came_while_signals_were_held_from_another() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "begins\ndone\n", "{}", said(&output));
     let rollbacks = home.events("waits").iter().filter(|event| *event == "rollback").count();
     assert!(rollbacks > 1, "{rollbacks} rollbacks");
+}
+
+/// A group that limits processes; removed with the value.
+struct Crowd(PathBuf);
+
+impl Crowd {
+    /// None, and a line that says so, where this user may make none.
+    fn new() -> Option<Crowd> {
+        for top in ["/sys/fs/cgroup/pids", "/sys/fs/cgroup"] {
+            let crowd = Crowd(Path::new(top).join(format!("outlast-test.crowd.{}", std::process::id())));
+            if std::fs::create_dir(&crowd.0).is_ok() && crowd.0.join("pids.max").exists() {
+                return Some(crowd);
+            }
+        }
+        println!("skipped: no control group that limits processes can be made here");
+        None
+    }
+
+    fn write(&self, file: &str, value: &str) {
+        std::fs::write(self.0.join(file), value).unwrap();
+    }
+}
+
+impl Drop for Crowd {
+    fn drop(&mut self) {
+        until("an empty group", || std::fs::remove_dir(&self.0).is_ok() || !self.0.exists());
+    }
+}
+
+#[test]
+fn what_the_kernel_refuses_a_process_is_recovered_from_its_anchor_when_it_gets_one() {
+    let Some(crowd) = Crowd::new() else { return };
+    let home = Home::new();
+    let (door, mut command) = (home.door(), home.outlast(["run", "--name", "crowded", "--", "sh", "-c"]));
+    // A pipe that only the anchor keeps open: from its store alone the program would find it closed.
+    command.arg(format!("{}; read line; echo $line; exit 5", door.wait()));
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let status = home.await_protected("crowded");
+    for who in ["supervisor", "anchor", "pid"] {
+        crowd.write("cgroup.procs", &status[who].to_string());
+    }
+    crowd.write("pids.max", "1");
+    kill(&status["pid"], libc::SIGKILL);
+    // Longer than the first tries take.
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(!home.events("crowded").contains(&"gave-up".into()), "{:?}", home.events("crowded"));
+    crowd.write("pids.max", "max");
+    home.await_event("crowded", "recovered", 1);
+    child.stdin.take().unwrap().write_all(b"said\n").unwrap();
+    door.open();
+    let output = finish(child);
+    assert_eq!((output.status.code(), &*output.stdout), (Some(5), &b"said\n"[..]), "{}", said(&output));
+    let rungs: Vec<_> = home.log("crowded").into_iter().filter(|entry| entry["event"] == "recovered").collect();
+    assert!(rungs.len() == 1 && rungs[0]["rung"] == 2, "{rungs:?}");
+}
+
+#[test]
+fn what_outlast_cannot_say_is_no_reason_to_end() {
+    let home = Home::new();
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let mut command = home.run_script("unheard", "kill -SEGV $$");
+    let status = command.stdout(Stdio::null()).stderr(full).status().unwrap();
+    assert_eq!(status.signal(), Some(libc::SIGSEGV), "{status}");
+    assert_eq!(home.status("unheard")["state"], "exited");
+    let status = home
+        .outlast(["log", "nobody"])
+        .stderr(std::fs::File::options().write(true).open("/dev/full").unwrap())
+        .status();
+    assert_eq!(status.unwrap().code(), Some(2));
 }

@@ -12,6 +12,7 @@ use crate::log::{Entry, Kind};
 use crate::options::Options;
 use crate::progress::{half, Bar};
 use crate::respawn::Recovering;
+use crate::say::say;
 use crate::supervisor::Supervisor;
 use crate::verdict::Tries;
 use outlast_archive::{Archive, ArchiveError, Generation, Kept, Place, Target};
@@ -96,7 +97,9 @@ impl Supervisor {
                     let what = format!("{}{otherwise}", describe(&kept));
                     self.generation.control().perturbation.store(perturbation, Release);
                     let (command, name) = (self.command.name(), self.folder.name());
-                    eprintln!("outlast: {command} met {cause} again and again; it goes on from {what}; see `outlast log {name}`");
+                    say(format_args!(
+                        "{command} met {cause} again and again; it goes on from {what}; see `outlast log {name}`"
+                    ));
                     return self.bring_back(format!("{what} after {cause}"), died);
                 }
                 Err(error) => self.log.add(&Entry::new(Kind::NotKept).cause(error.to_string()).pid(self.pid)),

@@ -53,6 +53,7 @@ pub mod remote;
 pub mod reports;
 pub mod respawn;
 pub mod resume;
+pub mod say;
 pub mod session;
 pub mod shortage;
 pub mod signals;

@@ -9,6 +9,7 @@ use crate::launch::{self, Command};
 use crate::log::{Entry, Kind};
 use crate::meta::{self, Meta};
 use crate::options::Options;
+use crate::say::say;
 use crate::signals::Signals;
 use crate::state_folder::StateFolder;
 use crate::stores::StorePlace;
@@ -51,7 +52,7 @@ pub fn run(request: &Request) -> Result<End, Error> {
     match run_watched(request, &path, encryption.zip(seal), signals) {
         Err(e) if e.is_lack_of_room() => {
             let command = Command::new(&path, &request.argv)?;
-            eprintln!("outlast: {}: it runs unprotected: {e}", command.name());
+            say(format_args!("{}: it runs unprotected: {e}", command.name()));
             Err(Error::NotExecutable(command.name(), launch::become_free(&command, &inherited)))
         }
         other => other,
@@ -212,7 +213,7 @@ impl Supervisor {
         self.generation.degrade(degradation);
         let detail = if what.is_empty() { String::new() } else { format!(" ({what})") };
         self.log.add(&Entry::new(Kind::Suspended).cause(format!("{}{detail}", degradation.key())).pid(self.pid));
-        eprintln!("outlast: {}: {}{detail}", self.command.name(), degradation.text().trim());
+        say(format_args!("{}: {}{detail}", self.command.name(), degradation.text().trim()));
     }
 
     /// Removes what was made for a program that could not be executed.

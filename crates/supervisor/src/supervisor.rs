@@ -18,6 +18,7 @@ use crate::postponed::Postponed;
 use crate::program_folder::{Lock, ProgramFolder};
 use crate::progress::Bar;
 use crate::respawn::Recovering;
+use crate::say::say;
 use crate::shortage::{Count, Shortage};
 use crate::signals::Signals;
 use crate::stores::StorePlace;
@@ -294,7 +295,7 @@ impl Supervisor {
 
     fn say_given_up(&self, cause: &str) {
         let (command, name) = (self.command.name(), self.folder.name());
-        eprintln!("outlast: {command} is not recovered any more: {cause}; see `outlast log {name}`");
+        say(format_args!("{command} is not recovered any more: {cause}; see `outlast log {name}`"));
     }
 
     /// A process other than the program ended: its anchor, or one that nobody waits for.
