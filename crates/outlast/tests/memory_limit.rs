@@ -140,6 +140,38 @@ fn a_recovered_program_is_where_the_dead_one_was() {
 }
 
 #[test]
+fn what_another_supervisor_starts_is_not_in_its_group_but_where_the_dead_one_was() {
+    let (Some(theirs), Some(ours)) = (Group::new(300 * MIB), Group::new(300 * MIB)) else { return };
+    let home = Home::new();
+    let door = home.door();
+    // Once it is gone no anchor can start it.
+    let outlast = home.file("outlast");
+    std::fs::copy(env!("CARGO_BIN_EXE_outlast"), &outlast).unwrap();
+    let mut command = Command::new(&outlast);
+    let script = format!("{}; exit 4", door.wait());
+    command.args(["run", "--name", "strayed", "--", "sh", "-c", &script]).env("OUTLAST_STATE_DIR", home.state());
+    theirs.starts(&mut command);
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let status = home.await_protected("strayed");
+    std::fs::remove_file(&outlast).unwrap();
+    ["pid", "supervisor"].iter().for_each(|victim| kill(&status[victim], libc::SIGKILL));
+    child.wait().unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    // An anchor that does not answer: who comes now starts a process from the store.
+    kill(&status["anchor"], libc::SIGSTOP);
+    let mut ps = home.outlast(["ps"]);
+    ours.starts(&mut ps);
+    assert!(ps.output().unwrap().status.success());
+    let again = home.await_status("strayed", |again| {
+        again["protected"] == true && again["anchor"].is_i64() && again["anchor"] != status["anchor"]
+    });
+    assert!(ours.has(&again["supervisor"]), "{again}");
+    until("the place of the dead one", || theirs.has(&again["pid"]) && !ours.has(&again["pid"]));
+    door.open();
+    home.await_status("strayed", |status| status["state"] == "exited");
+}
+
+#[test]
 fn check_tells_of_a_limit() {
     let Some(group) = Group::new(200 * MIB) else { return };
     let home = Home::new();

@@ -100,6 +100,8 @@ impl Supervisor {
         self.take_standard_streams(program.or((self.anchor > 0).then_some(self.anchor)));
         self.pid = program.unwrap_or(0);
         if program.is_none() {
+            // In which groups it was nobody can say any more; who started us may be in others than all of the program.
+            self.count_at(self.anchor);
             if let Err(e) = self.finish_going_back() {
                 self.kept = true;
                 let end = self.give_up(&e.to_string(), End::Killed(libc::SIGKILL));

@@ -6,6 +6,7 @@ use crate::log::{Entry, Kind};
 use crate::processes;
 use crate::shortage::Count;
 use crate::supervisor::Supervisor;
+use libc::pid_t;
 use std::sync::atomic::Ordering::Acquire;
 use std::time::{Duration, Instant};
 
@@ -59,6 +60,14 @@ impl Supervisor {
             if !processes::is_ending(self.pid) {
                 self.count = Some((count, Instant::now()));
             }
+        }
+    }
+
+    /// The same for a program that nobody watched when it died, and that was where this process of it is.
+    pub(crate) fn count_at(&mut self, pid: pid_t) {
+        let count = Count::of(pid);
+        if pid > 0 && !processes::is_ending(pid) {
+            self.count = Some((count, Instant::now()));
         }
     }
 
