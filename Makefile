@@ -1,7 +1,7 @@
 # make demo, make test, make bench: all a fresh Debian 12 with a Rust toolchain needs.
 CASES = cargo test --release -p outlast-cases
 
-.PHONY: build demo test bench campaign evaluation soak mutants power fuzz licences lint install-deps
+.PHONY: build demo test bench campaign evaluation soak mutants power oom fuzz licences lint install-deps
 
 build: install-deps
 	cargo build --release --workspace
@@ -30,8 +30,14 @@ mutants: build
 LATER = --options '--durable 200ms' --repeatable 100000 --within 5 --pages 500 --lines 20000
 power: build
 	lab/prepare target/lab
-	target/release/outlast-lab --kernel target/lab/kernel.0 --kernel target/lab/kernel.1 $(POWER)
-	target/release/outlast-lab --kernel target/lab/kernel.0 --kernel target/lab/kernel.1 $(LATER) $(POWER)
+	target/release/outlast-lab power --kernel target/lab/kernel.0 --kernel target/lab/kernel.1 $(POWER)
+	target/release/outlast-lab power --kernel target/lab/kernel.0 --kernel target/lab/kernel.1 $(LATER) $(POWER)
+
+# Has the kernel of a virtual machine kill programs for lack of memory, in control groups of the second version; some five minutes.
+# OOM="--filter storm --kills 100 --seed 7", for example, goes to the program.
+oom: build
+	lab/prepare target/lab
+	target/release/outlast-lab oom --kernel target/lab/kernel.0 $(OOM)
 
 # Feeds hostile bytes to everything that reads some, FUZZ_SECONDS for each target; what it finds lies in fuzz/artifacts.
 # Without a sanitizer, because the code under test is safe Rust, which a stable compiler instruments.

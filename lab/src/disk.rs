@@ -6,9 +6,13 @@
 
 use fastrand::Rng;
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Arc, Mutex};
 
 pub const SECTOR: usize = 512;
 
@@ -26,6 +30,17 @@ pub struct Disk {
 impl Disk {
     pub fn new(medium: File) -> Disk {
         Disk { medium, cache: BTreeMap::new(), flushes: 0, fuse: None }
+    }
+
+    /// One with an empty file system on it, as a file in this folder.
+    pub fn formatted(room: &Path, bytes: u64) -> Result<Arc<Mutex<Disk>>, Box<dyn Error>> {
+        let image = room.join("image");
+        File::create(&image)?.set_len(bytes)?;
+        let made = Command::new("mkfs.ext4").args(["-q", "-F", "-E", "lazy_itable_init=0"]).arg(&image).status()?;
+        if !made.success() {
+            return Err("mkfs.ext4 failed: is e2fsprogs there?".into());
+        }
+        Ok(Arc::new(Mutex::new(Disk::new(File::options().read(true).write(true).open(&image)?))))
     }
 
     pub fn len(&self) -> io::Result<u64> {

@@ -3,10 +3,10 @@
 use crate::disk::Disk;
 use crate::nbd;
 use std::fs;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -20,9 +20,19 @@ pub struct Kernel {
     pub initramfs: PathBuf,
 }
 
+/// What a machine is made of.
+pub struct Hardware {
+    pub mebibytes: u32,
+    pub processors: u32,
+}
+
+pub const PLAIN: Hardware = Hardware { mebibytes: 512, processors: 1 };
+
 /// A machine that runs.
 pub struct Guest {
     qemu: Child,
+    /// To its second serial line.
+    ear: ChildStdin,
     said: Arc<Mutex<Vec<u8>>>,
     times: Arc<Mutex<Vec<Instant>>>,
     console: PathBuf,
@@ -31,7 +41,7 @@ pub struct Guest {
 
 impl Guest {
     /// Boots. `room` is a folder for its files.
-    pub fn boot(room: &Path, kernel: &Kernel, disk: &Arc<Mutex<Disk>>) -> io::Result<Guest> {
+    pub fn boot(room: &Path, kernel: &Kernel, hardware: &Hardware, disk: &Arc<Mutex<Disk>>) -> io::Result<Guest> {
         let (socket, console) = (room.join("disk"), room.join("console"));
         for old in [&socket, &console] {
             let _ = fs::remove_file(old);
@@ -39,19 +49,8 @@ impl Guest {
         let listener = UnixListener::bind(&socket)?;
         let mut qemu = Command::new("qemu-system-x86_64");
         // 7.2, which Debian 12 has, computes wrong flags for cmpxchg16b, and has iretq in a program read as the kernel would.
-        qemu.args([
-            "-accel",
-            "tcg",
-            "-cpu",
-            "max,-cx16,-smap",
-            "-m",
-            "512",
-            "-no-reboot",
-            "-display",
-            "none",
-            "-nic",
-            "none",
-        ]);
+        qemu.args(["-accel", "tcg", "-cpu", "max,-cx16,-smap", "-no-reboot", "-display", "none", "-nic", "none"]);
+        qemu.args(["-m", &hardware.mebibytes.to_string(), "-smp", &hardware.processors.to_string()]);
         qemu.args(["-monitor", "none", "-vga", "none"])
             .arg("-kernel")
             .arg(&kernel.image)
@@ -62,7 +61,8 @@ impl Guest {
         let drive = "if=none,id=disk,format=raw,cache=none,aio=threads,file=nbd:unix:";
         qemu.arg("-drive").arg(format!("{drive}{}", socket.display()));
         qemu.args(["-device", "virtio-blk-pci,drive=disk,write-cache=on"]);
-        let mut qemu = qemu.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+        let mut qemu = qemu.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let ear = qemu.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?;
         let disk = Arc::clone(disk);
         let server = std::thread::spawn(move || {
             // An end in the middle is the power's.
@@ -82,7 +82,7 @@ impl Guest {
                 }
             })
         };
-        Ok(Guest { qemu, said, times, console, threads: vec![server, listener] })
+        Ok(Guest { qemu, ear, said, times, console, threads: vec![server, listener] })
     }
 
     /// How many lines the program has told so far.
@@ -117,6 +117,21 @@ impl Guest {
         Ok(false)
     }
 
+    /// Whether it has been switched off.
+    pub fn is_off(&mut self) -> io::Result<bool> {
+        Ok(self.qemu.try_wait()?.is_some())
+    }
+
+    /// Tells something on the second serial line.
+    pub fn tell(&mut self, text: &str) -> io::Result<()> {
+        self.ear.write_all(text.as_bytes())
+    }
+
+    /// What was said there from this byte on.
+    pub fn said(&self, from: usize) -> Vec<u8> {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner).get(from..).unwrap_or_default().to_vec()
+    }
+
     /// Takes the power away; gives what the program told.
     pub fn lose_power(mut self) -> io::Result<Vec<u8>> {
         self.qemu.kill()?;
@@ -126,7 +141,7 @@ impl Guest {
     /// What the program told until the machine was off.
     pub fn end(mut self) -> io::Result<Vec<u8>> {
         self.qemu.wait()?;
-        for thread in self.threads {
+        for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
         Ok(std::mem::take(&mut self.said.lock().unwrap_or_else(PoisonError::into_inner)))
@@ -135,5 +150,13 @@ impl Guest {
     /// What kernel and first process said.
     pub fn console(&self) -> String {
         String::from_utf8_lossy(&fs::read(&self.console).unwrap_or_default()).into_owned()
+    }
+}
+
+/// A machine that nobody watches any more is switched off.
+impl Drop for Guest {
+    fn drop(&mut self) {
+        let _ = self.qemu.kill();
+        let _ = self.qemu.wait();
     }
 }
