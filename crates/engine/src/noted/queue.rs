@@ -9,7 +9,7 @@
 use super::entered;
 use super::note::{how, is_nothing, note, WORDS};
 use crate::calls::message::{DATA, DATA_LEN, HEAD};
-use crate::dispatch::{issue, Call};
+use crate::dispatch::{issue, native, Call};
 use crate::sys::{err, nr, syscall};
 use crate::user;
 use core::sync::atomic::Ordering::Relaxed;
@@ -84,11 +84,12 @@ fn attempt(id: u64, call: &Call, changes: &[Change]) -> i64 {
         args = telling.unwrap_or(args);
     }
     let nr = if call.nr == SEMOP { SEMTIMEDOP } else { call.nr };
-    let r = issue(&Call { nr, args });
+    // It waits for nothing, and nobody but the kernel may read its arguments.
+    let r = native(&Call { nr, args });
     if r == err::EFAULT && note().staged.load(Relaxed) != 0 {
         // No memory for the page: nothing was done.
         note().void();
-        return without_waiting(issue(&Call { nr, args: without_patience(call, changes) }));
+        return without_waiting(native(&Call { nr, args: without_patience(call, changes) }));
     }
     let r = without_waiting(r);
     if is_nothing(r) {
