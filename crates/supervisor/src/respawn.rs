@@ -136,6 +136,7 @@ impl Supervisor {
     }
 
     fn ask_to_respawn(&mut self, wanted: pid_t) -> Answer {
+        let asked_ones = self.generation.anchors();
         let control = self.generation.control();
         control.wanted_pid.store(wanted, Release);
         control.anchor_done.store(0, Release);
@@ -148,7 +149,15 @@ impl Supervisor {
             // In the middle of a change the one that serves has the other end first.
             self.find_anchor();
             let is_there = self.generation.anchor(&self.kin).is_some();
-            let answered = self.generation.control().anchor_done.load(Acquire) != 0;
+            let is_one_there = asked_ones.iter().any(|pid| self.kin.has(*pid) && self.kin.is_alive(*pid));
+            let control = self.generation.control();
+            let (answered, born) = (control.anchor_done.load(Acquire) != 0, control.new_pid.load(Acquire));
+            if !answered && !is_one_there && is_there && born > 0 {
+                // Its maker was ended before it could answer: by the process itself, which has changed its anchor already.
+                let (busy, none) = (anchor_command::BUSY, anchor_command::NONE);
+                let _ = control.anchor_command.compare_exchange(busy, none, AcqRel, Acquire);
+                return Answer::Born(born);
+            }
             if !answered && (!is_there || asked.elapsed() > ANCHOR_PATIENCE) {
                 return Answer::None;
             }
