@@ -58,6 +58,17 @@ fn set(address: u64) -> usize {
     ((address >> 12).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54) as usize % SETS
 }
 
+/// What is remembered of the page, from now on if there was nothing. None: all that share its set are hot.
+fn remembered(history: &mut [[History; WAYS]; SETS], address: u64) -> Option<&mut History> {
+    let ways = &mut history[set(address)];
+    if let Some(way) = ways.iter().position(|h| h.address == address) {
+        return Some(&mut ways[way]);
+    }
+    let oldest = ways.iter_mut().filter(|h| !h.hot).min_by_key(|h| h.seq)?;
+    *oldest = History { address, seq: 0, recent: 0, hot: false, limit: FIRST_LIMIT };
+    Some(oldest)
+}
+
 /// No program has the page at address 0.
 const UNUSED: [History; WAYS] = [History { address: 0, seq: 0, recent: 0, hot: false, limit: 0 }; WAYS];
 
@@ -122,18 +133,20 @@ impl HotSet {
     /// A page that is not hot was dirtied and has been saved whole in commit `seq`. Promotes it if it is due:
     /// returns true if it is hot from now on and must stay writable.
     pub fn dirtied(&mut self, address: u64, seq: u64) -> bool {
-        let Some(h) = self.remembered(address) else { return false };
+        let Some(h) = remembered(&mut self.history, address) else { return false };
         let gap = seq.wrapping_sub(h.seq);
         if h.recent == 0 {
             h.limit = if gap <= h.limit.into() { (h.limit * 2).min(LAST_LIMIT) } else { FIRST_LIMIT };
         }
         h.recent = if gap < 8 { h.recent << gap | 1 } else { 1 };
         h.seq = seq;
-        let is_due = h.recent.count_ones() >= 2 && self.count < CAPACITY;
-        if is_due {
-            self.promote(address);
+        if h.recent.count_ones() < 2 || self.count == CAPACITY {
+            return false;
         }
-        is_due
+        h.hot = true;
+        let limit = h.limit;
+        self.promote(address, limit);
+        true
     }
 
     /// Can the page become hot?
@@ -143,27 +156,14 @@ impl HotSet {
 
     /// A page for which there is room has been saved whole in commit `seq` and is writable: it is hot from now on.
     pub fn keep(&mut self, address: u64, seq: u64) {
-        if let Some(h) = self.remembered(address) {
-            (h.seq, h.recent) = (seq, 1);
-            self.promote(address);
+        if let Some(h) = remembered(&mut self.history, address) {
+            (h.seq, h.recent, h.hot) = (seq, 1, true);
+            let limit = h.limit;
+            self.promote(address, limit);
         }
     }
 
-    /// What is remembered of the page, from now on if there was nothing. None: all that share its set are hot.
-    fn remembered(&mut self, address: u64) -> Option<&mut History> {
-        let ways = &mut self.history[set(address)];
-        if let Some(way) = ways.iter().position(|h| h.address == address) {
-            return Some(&mut ways[way]);
-        }
-        let oldest = ways.iter_mut().filter(|h| !h.hot).min_by_key(|h| h.seq)?;
-        *oldest = History { address, seq: 0, recent: 0, hot: false, limit: FIRST_LIMIT };
-        Some(oldest)
-    }
-
-    fn promote(&mut self, address: u64) {
-        let Some(h) = self.remembered(address) else { return };
-        h.hot = true;
-        let limit = h.limit;
+    fn promote(&mut self, address: u64, limit: u16) {
         // SAFETY: the page was just read to save it; the shadow slot is the engine's own.
         unsafe { core::ptr::copy_nonoverlapping(address as *const [u8; 4096], scratch::shadow(self.count), 1) };
         self.pages[self.count] = Hot { address, idle: 0, limit };
