@@ -6,6 +6,7 @@ use outlast_image::control::{request, Control, MAGIC};
 use outlast_image::layout::PAGE;
 use rustix::mm::{mmap, MapFlags, ProtFlags};
 use serde_json::Value;
+use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 use std::sync::atomic::Ordering::SeqCst;
 use support::{finish, kill, said, until, Home};
@@ -94,6 +95,152 @@ fn a_change_of_anchors_that_was_committed_is_finished_after_a_death_in_its_middl
     kill(&two.present, libc::SIGCONT);
     let home = two.end("recovered");
     assert!(!home.events("it").contains(&"resumed".into()), "{:?}", home.log("it"));
+}
+
+/// A program with an input, whose anchor stops between making a process and saying so.
+struct Latched {
+    home: Home,
+    child: std::process::Child,
+    output: BufReader<std::process::ChildStdout>,
+    pid: Value,
+    anchor: i32,
+}
+
+impl Latched {
+    fn new(script: &str) -> Latched {
+        let home = Home::new();
+        let mut run = home.outlast(["run", "--name", "it", "--", "/usr/bin/python3", "-c", script]);
+        let run = run.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = run.spawn().unwrap();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        assert_eq!(line(&mut output), "one\n");
+        let status = home.await_status("it", |status| status["protected"] == true && status["anchor"].is_i64());
+        let anchor = status["anchor"].as_i64().unwrap() as i32;
+        trace(libc::PTRACE_SEIZE, anchor, libc::PTRACE_O_TRACECLONE as u64);
+        Latched { home, child, output, pid: status["pid"].clone(), anchor }
+    }
+
+    /// Kills the program. The process that the anchor makes runs on.
+    fn kill_program(&mut self) -> i32 {
+        kill(&self.pid, libc::SIGKILL);
+        assert_eq!(traced(self.anchor) >> 8, libc::SIGTRAP | libc::PTRACE_EVENT_CLONE << 8);
+        let mut born: libc::c_ulong = 0;
+        trace(libc::PTRACE_GETEVENTMSG, self.anchor, &raw mut born as u64);
+        assert!(libc::WIFSTOPPED(traced(born as i32)));
+        trace(libc::PTRACE_DETACH, born as i32, 0);
+        born as i32
+    }
+
+    fn say(&mut self, what: &[u8]) {
+        self.child.stdin.as_mut().unwrap().write_all(what).unwrap();
+    }
+
+    /// It ends well. How often it was recovered.
+    fn recoveries(self) -> usize {
+        let output = finish(self.child);
+        assert!(output.status.success(), "{}", said(&output));
+        self.home.events("it").iter().filter(|event| *event == "recovered").count()
+    }
+}
+
+fn line(output: &mut impl BufRead) -> String {
+    let mut line = String::new();
+    output.read_line(&mut line).unwrap();
+    line
+}
+
+/// What a process that this one traces does next.
+fn traced(pid: i32) -> i32 {
+    let mut status = 0;
+    // SAFETY: waits for a process.
+    assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, libc::__WALL) }, pid);
+    status
+}
+
+/// A request to trace, with an argument.
+fn trace(request: libc::c_uint, pid: i32, argument: u64) {
+    // SAFETY: writes at most where the argument points to.
+    assert_eq!(unsafe { libc::ptrace(request, pid, 0, argument) }, 0, "{}", std::io::Error::last_os_error());
+}
+
+/// Changes its limits as soon as it may go on: that takes another anchor.
+const CHANGES_LIMITS: &str = "import resource
+print('one', flush=True)
+input()
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+print('two', flush=True)
+print(input(), flush=True)
+";
+
+#[test]
+fn a_process_that_ends_the_anchor_which_made_it_is_known_at_once() {
+    let mut it = Latched::new(CHANGES_LIMITS);
+    let born = it.kill_program();
+    it.say(b"go on\n");
+    assert_eq!(line(&mut it.output), "two\n");
+    assert_eq!(libc::WTERMSIG(traced(it.anchor)), libc::SIGKILL);
+    // Whoever does not know of the process does not learn of its death either.
+    kill(&Value::from(born), libc::SIGKILL);
+    it.say(b"three\n");
+    assert_eq!(line(&mut it.output), "three\n");
+    assert_eq!(it.recoveries(), 2);
+}
+
+/// Has a process that is stopped go on to the entry of its next system call. The call's number.
+fn to_next_call(pid: i32) -> u64 {
+    const ENTRY: u8 = 1;
+    loop {
+        trace(libc::PTRACE_SYSCALL, pid, 0);
+        assert!(libc::WIFSTOPPED(traced(pid)));
+        // SAFETY: plain data.
+        let mut info: libc::ptrace_syscall_info = unsafe { std::mem::zeroed() };
+        let (address, len) = (&raw mut info, size_of_val(&info));
+        // SAFETY: writes to `info`.
+        assert!(unsafe { libc::ptrace(libc::PTRACE_GET_SYSCALL_INFO, pid, len, address) } > 0);
+        if info.op == ENTRY {
+            // SAFETY: that is what is there at an entry.
+            return unsafe { info.u.entry.nr };
+        }
+    }
+}
+
+/// Becomes another program as soon as it may go on.
+const BECOMES_ANOTHER: &str = "import os
+print('one', flush=True)
+input()
+os.execv('/bin/echo', ['echo', 'two'])
+";
+
+#[test]
+fn nobody_knocks_at_a_restored_program_that_becomes_another_one() {
+    let mut it = Latched::new(BECOMES_ANOTHER);
+    let born = it.kill_program();
+    let supervisor = it.child.id() as i32;
+    trace(libc::PTRACE_SEIZE, supervisor, libc::PTRACE_O_TRACESYSGOOD as u64);
+    trace(libc::PTRACE_INTERRUPT, supervisor, 0);
+    assert!(libc::WIFSTOPPED(traced(supervisor)));
+    trace(libc::PTRACE_DETACH, it.anchor, 0);
+    it.say(b"go on\n");
+    let control = control(&it.home, "it");
+    until("its execve", || control.exec_request.load(SeqCst) != 0);
+    // The supervisor hears at once that it was restored, that it wants to become another, and that a commit is wanted.
+    control.request.fetch_or(request::COMMIT, SeqCst);
+    loop {
+        match to_next_call(supervisor) as i64 {
+            libc::SYS_rt_sigqueueinfo => until("the end of its execve", || state(born) == 't'),
+            libc::SYS_ppoll | libc::SYS_poll => break,
+            _ => (),
+        }
+    }
+    trace(libc::PTRACE_DETACH, supervisor, 0);
+    assert_eq!(line(&mut it.output), "two\n");
+    assert_eq!(it.recoveries(), 1);
+}
+
+/// What the kernel says that a process does.
+fn state(pid: i32) -> char {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    stat.rsplit_once(") ").unwrap().1.chars().next().unwrap()
 }
 
 /// Starts a thread, and shows nothing of that for a while.

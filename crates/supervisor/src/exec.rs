@@ -92,6 +92,7 @@ impl Supervisor {
                 let control = self.generation.control();
                 let _ = control.exec_request.compare_exchange(request::FAILED, request::NONE, AcqRel, Acquire);
                 futex::wake(&control.exec_request);
+                self.repeat_requests();
             }
             _ => (),
         }

@@ -234,15 +234,15 @@ impl Supervisor {
         let control: &Control = self.generation.control();
         control.request.fetch_or(request::ANCHOR, AcqRel);
         futex::wake(&control.request);
-        let hears = control.state.load(Acquire) == state::PROTECTED && self.recovering.is_none();
-        if hears && matches!(self.handover, Handover::None) {
-            self.pass_the_gate();
-        }
+        self.repeat_requests();
     }
 
-    /// Asks again for what could not be heard while the program was restored.
-    fn repeat_requests(&self) {
-        if self.generation.control().request.load(Acquire) != 0 {
+    /// Asks again for what could not be heard while the program was restored, or was about to become another one: a
+    /// knock would end one that has no engine yet.
+    pub(crate) fn repeat_requests(&self) {
+        let control = self.generation.control();
+        let hears = control.state.load(Acquire) == state::PROTECTED && self.recovering.is_none();
+        if hears && matches!(self.handover, Handover::None) && control.request.load(Acquire) != 0 {
             self.pass_the_gate();
         }
     }

@@ -58,8 +58,9 @@ pub fn replace(e: &mut Engine, call: &Call) -> i64 {
     notifications::leave(e);
     let r = limits::without_share(|| native(call));
     notifications::come_back(e);
+    // Before the word by which the supervisor hears of it: what it wanted meanwhile it asks for then.
+    c.state.store(state::PROTECTED, Release);
     c.exec_request.store(2, Release);
     futex_wake(&c.exec_request);
-    c.state.store(state::PROTECTED, Release);
     r
 }
