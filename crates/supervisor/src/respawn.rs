@@ -149,13 +149,12 @@ impl Supervisor {
             // In the middle of a change the one that serves has the other end first.
             self.find_anchor();
             let is_there = self.generation.anchor(&self.kin).is_some();
-            let is_one_there = asked_ones.iter().any(|pid| self.kin.has(*pid) && self.kin.is_alive(*pid));
+            let is_asked_one_there = asked_ones.iter().any(|pid| self.kin.has(*pid) && self.kin.is_alive(*pid));
             let control = self.generation.control();
             let (answered, born) = (control.anchor_done.load(Acquire) != 0, control.new_pid.load(Acquire));
-            if !answered && !is_one_there && is_there && born > 0 {
-                // Its maker was ended before it could answer: by the process itself, which has changed its anchor already.
-                let (busy, none) = (anchor_command::BUSY, anchor_command::NONE);
-                let _ = control.anchor_command.compare_exchange(busy, none, AcqRel, Acquire);
+            if !answered && is_there && !is_asked_one_there && born > 0 {
+                // The process itself has changed its anchor, and ended the one that made it before that could answer.
+                control.anchor_command.store(anchor_command::NONE, Release);
                 return Answer::Born(born);
             }
             if !answered && (!is_there || asked.elapsed() > ANCHOR_PATIENCE) {
