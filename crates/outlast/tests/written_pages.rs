@@ -52,3 +52,24 @@ fn no_written_page_is_missed() {
         assert!(!events.contains(&"engine-error".into()), "{source}: {events:?}");
     }
 }
+
+/// Asks for more addresses than there are, and goes on.
+const ASKS_FOR_TOO_MUCH: &str = "import mmap
+try:
+    mmap.mmap(-1, 1 << 47)
+except OSError as e:
+    print(e.errno, flush=True)
+print('on', flush=True)
+";
+
+/// A mapping that is refused may be one too many: the protections of others are then joined, but not of what the kernel writes
+/// by itself (rseq), which would end the program.
+#[test]
+fn a_mapping_that_is_refused_does_no_harm() {
+    let home = Home::new();
+    let run = ["run", "--name", "it", "--tracker", "mprotect", "--", "/usr/bin/python3", "-c", ASKS_FOR_TOO_MUCH];
+    let output = home.outlast(run).output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "12\non\n");
+    assert_eq!(home.events("it"), ["start", "injected", "exit"]);
+}

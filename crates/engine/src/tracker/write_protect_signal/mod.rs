@@ -277,11 +277,15 @@ impl Track for WriteProtectSignal {
     fn settle(&mut self) -> bool {
         let mut settled = false;
         areas::each(0, u64::MAX, |area| {
-            let cut = area.is_tracked() && open_pages::any(area.start, area.end, Which::Open);
-            if cut && mprotect(area.start, area.end, armed(area.prot)) {
-                open_pages::close(area.start, area.end, false);
-                settled = true;
+            if !area.is_tracked() {
+                return;
             }
+            around_pinned(area.start, area.end, |from, to| {
+                if open_pages::any(from, to, Which::Open) && mprotect(from, to, armed(area.prot)) {
+                    open_pages::close(from, to, false);
+                    settled = true;
+                }
+            });
         });
         settled
     }
