@@ -30,6 +30,7 @@ const TELLING: &[&str] = &[
     "python_repl",
     "threads",
     "taking_part",
+    "limits",
 ];
 
 /// Cases of which the short profile also makes a run for an ordinary user, whose recovered process has another number.
@@ -60,7 +61,7 @@ const RENUMBERED: &[&str] = &[
 ];
 
 /// Cases of which the short profile also makes a run in a container, where the engine gets into an image in another way.
-const CONTAINED: &[&str] = &["filters_exec"];
+const CONTAINED: &[&str] = &["filters_exec", "filters_exec_narrow"];
 
 /// Cases that end, fail or give up protection by themselves: hitting them from outside would prove nothing more.
 const SELF_HARMING: &[&str] = &[

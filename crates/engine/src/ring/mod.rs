@@ -13,10 +13,12 @@ use outlast_image::pending::MEMBERS;
 mod entry;
 mod given_up;
 mod kept;
+mod memory_limit;
 
 pub use entry::{op, Entry};
 pub use given_up::give_up;
 pub use kept::{is_again, joined_result, keep_joined, keep_result, predecessor_result, progress, save_progress};
+use memory_limit::Raised;
 
 const ENTRIES: u32 = 8;
 const _: () = assert!(MEMBERS <= ENTRIES as usize);
@@ -160,9 +162,15 @@ impl Ring {
     /// With `flags`, or without where the kernel does not know them. The rings of the dead count as the user's locked memory for
     /// some milliseconds more.
     fn with_patience(fd: i32, flags: u32) -> Result<Ring, i64> {
-        let mut tries = 0;
+        let (mut tries, mut raised) = (0, None);
         loop {
             let ring = Self::with_flags(fd, flags).or_else(|_| Self::with_flags(fd, 0));
+            if matches!(ring, Err(err::ENOMEM)) && raised.is_none() {
+                raised = Raised::try_now();
+                if raised.is_some() {
+                    continue;
+                }
+            }
             match ring {
                 Err(err::ENOMEM | err::EAGAIN | err::EINTR) if tries < PATIENCE => tries += 1,
                 _ => return ring,
