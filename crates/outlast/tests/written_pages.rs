@@ -11,9 +11,12 @@ const SOURCES: [&str; 3] = ["list", "samples", "count"];
 
 /// The program in written_pages.c.
 fn program(home: &Home) -> PathBuf {
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../cases/programs/written_pages.c");
-    let program = home.file("written_pages");
-    let output = Command::new("cc").arg("-O1").arg("-o").arg(&program).arg(source).output().unwrap();
+    compiled(home, concat!(env!("CARGO_MANIFEST_DIR"), "/../../cases/programs/written_pages.c"), &[])
+}
+
+fn compiled(home: &Home, source: &str, options: &[&str]) -> PathBuf {
+    let program = home.file("program");
+    let output = Command::new("cc").arg("-O1").args(options).arg("-o").arg(&program).arg(source).output().unwrap();
     assert!(output.status.success(), "{}", said(&output));
     program
 }
@@ -71,5 +74,16 @@ fn a_mapping_that_is_refused_does_no_harm() {
     let output = home.outlast(run).output().unwrap();
     assert!(output.status.success(), "{}", said(&output));
     assert_eq!(String::from_utf8_lossy(&output.stdout), "12\non\n");
+    assert_eq!(home.events("it"), ["start", "injected", "exit"]);
+}
+
+#[test]
+fn a_heap_that_becomes_executable_stays_writable_for_the_kernel() {
+    let home = Home::new();
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/written_pages/executable_heap.c");
+    let program = compiled(&home, source, &["-static"]);
+    let run = home.outlast(["run", "--name", "it", "--tracker", "mprotect", "--"]).arg(program).output().unwrap();
+    assert!(run.status.success(), "{}", said(&run));
+    assert!(run.stdout.ends_with(b"\n999\n"), "{}", said(&run));
     assert_eq!(home.events("it"), ["start", "injected", "exit"]);
 }

@@ -184,7 +184,8 @@ impl Track for WriteProtectSignal {
             }
             return r;
         }
-        let lazily = prot as u32 & PROT_WRITE != 0 && len > CHANGED_OPEN && areas::is_plain(addr, end);
+        let is_pinned = state().pinned.iter().any(|page| (addr.max(1)..end).contains(page));
+        let lazily = prot as u32 & PROT_WRITE != 0 && len > CHANGED_OPEN && areas::is_plain(addr, end) && !is_pinned;
         let mut made = *call;
         if lazily {
             made.args[2] = armed(prot as u32) as u64;
