@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 use std::sync::atomic::Ordering::SeqCst;
-use support::{finish, kill, said, until, Home};
+use support::{finish, kill, said, trace, traced, until, Home};
 
 /// The signal by which the engine is asked to look at what is wanted of it.
 const KNOCK: i32 = 64;
@@ -147,20 +147,6 @@ fn line(output: &mut impl BufRead) -> String {
     let mut line = String::new();
     output.read_line(&mut line).unwrap();
     line
-}
-
-/// What a process that this one traces does next.
-fn traced(pid: i32) -> i32 {
-    let mut status = 0;
-    // SAFETY: waits for a process.
-    assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, libc::__WALL) }, pid);
-    status
-}
-
-/// A request to trace, with an argument.
-fn trace(request: libc::c_uint, pid: i32, argument: u64) {
-    // SAFETY: writes at most where the argument points to.
-    assert_eq!(unsafe { libc::ptrace(request, pid, 0, argument) }, 0, "{}", std::io::Error::last_os_error());
 }
 
 /// Changes its limits as soon as it may go on: that takes another anchor.

@@ -3,7 +3,8 @@
 mod support;
 
 use std::os::unix::process::ExitStatusExt;
-use support::{finish, kill_everything, said, Home};
+use std::time::Duration;
+use support::{finish, kill_everything, said, trace, traced, Home};
 
 const WAITS: &str = "while :; do read x < /dev/null; done";
 
@@ -23,6 +24,24 @@ fn names_are_made_from_the_program_and_numbered() {
     for child in children {
         finish(child);
     }
+}
+
+#[test]
+fn stop_returns_when_the_name_is_free() {
+    let home = Home::new();
+    let child = home.start_script("held", WAITS);
+    home.await_protected("held");
+    let supervisor = child.id() as i32;
+    trace(libc::PTRACE_SEIZE, supervisor, 0);
+    let mut stop = home.outlast(["stop", "held"]).spawn().unwrap();
+    // It has cleared everything away, is about to end as its program did, and still holds the name.
+    assert_eq!(libc::WSTOPSIG(traced(supervisor)), libc::SIGTERM);
+    assert!(!home.state().join("held/session").exists());
+    std::thread::sleep(Duration::from_millis(50));
+    assert!(stop.try_wait().unwrap().is_none());
+    trace(libc::PTRACE_DETACH, supervisor, libc::SIGTERM as u64);
+    assert!(stop.wait().unwrap().success());
+    assert_eq!(finish(child).status.signal(), Some(libc::SIGTERM));
 }
 
 #[test]

@@ -48,8 +48,9 @@ pub fn stop(folder: &ProgramFolder, patience: Duration) -> Result<(), Error> {
     let control = session.control();
     control.stopping.store(1, Release);
     let asked = Instant::now();
-    let mut hit = 0;
+    let (mut hit, mut last) = (0, None);
     while folder.has("session") {
+        last = Meta::read(folder).ok().map(|meta| meta.supervisor).or(last);
         // It may be between two processes: whichever there is gets each signal once.
         if let Some(pid) = status::program(&session, supervisor(folder)) {
             let signal = if asked.elapsed() < patience { libc::SIGTERM } else { libc::SIGKILL };
@@ -61,6 +62,11 @@ pub fn stop(folder: &ProgramFolder, patience: Duration) -> Result<(), Error> {
         if asked.elapsed() > patience + COMMIT_PATIENCE {
             return Err(Error::NotStopped(folder.name().into()));
         }
+        std::thread::sleep(PULSE);
+    }
+    // Only without its supervisor it leaves its name to others. That has little to do yet.
+    let ended = Instant::now();
+    while last.as_ref().is_some_and(meta::Supervisor::is_alive) && ended.elapsed() < COMMIT_PATIENCE {
         std::thread::sleep(PULSE);
     }
     Ok(())

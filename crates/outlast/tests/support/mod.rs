@@ -195,3 +195,17 @@ pub fn counter(to: u32) -> (String, String) {
     let script = format!("i=0; while [ $i -lt {to} ]; do echo $i; i=$((i+1)); done; exit 3");
     (script, (0..to).map(|i| format!("{i}\n")).collect())
 }
+
+/// What a process that this one traces does next.
+pub fn traced(pid: i32) -> i32 {
+    let mut status = 0;
+    // SAFETY: waits for a process.
+    assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, libc::__WALL) }, pid);
+    status
+}
+
+/// A request to trace, with an argument.
+pub fn trace(request: libc::c_uint, pid: i32, argument: u64) {
+    // SAFETY: writes at most where the argument points to.
+    assert_eq!(unsafe { libc::ptrace(request, pid, 0, argument) }, 0, "{}", std::io::Error::last_os_error());
+}
