@@ -5,7 +5,8 @@
 #include <fcntl.h>
 #include <sys/uio.h>
 
-enum { BYTES = 500 };
+/* More pages than one, so that a kill finds the kernel between two of them. */
+enum { BYTES = 30000 };
 
 static uint64_t take(int fd, int left)
 {
@@ -23,7 +24,7 @@ static uint64_t take(int fd, int left)
 int main(int argc, char **argv)
 {
     int rounds = argc > 1 ? atoi(argv[1]) : 500, tube[2], file = open("kept", O_CREAT | O_RDWR | O_TRUNC, 0600);
-    static char page[4096], content[60000];
+    static char page[BYTES + 100], content[90000];
     must(!pipe(tube) && file >= 0, "pipe");
     for (int i = 0; i < rounds; i++) {
         memset(page, 'a' + i % 26, sizeof page);

@@ -38,16 +38,26 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     finish(e, t, call, &mut Operation::new(seq))
 }
 
-/// Moves what the commit stands before, unless a dead predecessor did.
+/// Moves what the commit stands before, unless a dead predecessor did. What the kill cut short goes on in another part, as far as
+/// nobody has to wait for it: a splice that nobody kills moves all that is there.
 pub fn finish(e: &mut Engine, t: &mut Thread, call: &Call, operation: &mut Operation) -> i64 {
-    let a = call.args;
-    let Some(entry) = entry(call) else { return err::EFAULT };
-    if !operation.was_found() {
-        offsets::note_moved(e, call);
-    }
+    // Parts of predecessors: a rollback has set back what they moved along.
+    advance(e, call, operation.done, true);
     loop {
+        let Some(entry) = entry(call, operation.done) else { return err::EFAULT };
         let found = operation.was_found();
+        if !found {
+            offsets::note_moved(e, call);
+        }
         match operation.run(e, entry) {
+            r @ 1.. => {
+                advance(e, call, r as u64, found);
+                operation.advance(r as u64);
+                if !found || operation.done >= call.args[4] {
+                    return operation.done as i64;
+                }
+            }
+            _ if operation.done > 0 => return operation.done as i64,
             err::EAGAIN if may_wait(e, call) => {
                 let w = wait(e, t, call);
                 if err::is(w) {
@@ -59,11 +69,6 @@ pub fn finish(e: &mut Engine, t: &mut Thread, call: &Call, operation: &mut Opera
                     t.interrupted = 1;
                     return err::EINTR;
                 }
-            }
-            r @ 0.. => {
-                advance(e, a[0] as i32, a[1], r as u64, found);
-                advance(e, a[2] as i32, a[3], r as u64, found);
-                return r;
             }
             r => {
                 if r == err::EPIPE {
@@ -89,8 +94,8 @@ pub fn by_copying(e: &mut Engine, call: &Call) -> Option<Call> {
     Some(Call { nr, args: [call.args[0], call.args[1], call.args[2], 0, 0, 0] })
 }
 
-/// The ring's entry. It never waits: that is for the program's own thread, which signals can reach.
-fn entry(call: &Call) -> Option<Entry> {
+/// The ring's entry for what is left after `done` bytes. It never waits: that is for the program's own thread, which signals can reach.
+fn entry(call: &Call, done: u64) -> Option<Entry> {
     let a = call.args;
     let position = |at: u64| if at == 0 { Some(AT_OFFSET) } else { user::read(at) };
     Some(Entry {
@@ -98,7 +103,7 @@ fn entry(call: &Call) -> Option<Entry> {
         fd: a[2] as i32,
         off: position(a[3])?,
         addr: position(a[1])?,
-        len: a[4].min(MOST) as u32,
+        len: a[4].saturating_sub(done).min(MOST) as u32,
         op_flags: (a[5] | SPLICE_F_NONBLOCK) as u32,
         // `splice_fd_in`
         pad: [(a[0] as u32 as u64) << 32, 0, 0],
@@ -125,15 +130,20 @@ fn wait(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     0
 }
 
-/// Moves the position that the caller keeps by what was moved, and the offset of a file that a rollback has set back.
-fn advance(e: &mut Engine, fd: i32, position: u64, by: u64, found: bool) {
-    if position != 0 {
-        if let Some(old) = user::read::<u64>(position) {
-            user::write(position, &(old + by));
+/// Moves the positions that the caller keeps by what was moved, and the offsets of files that a rollback has set back.
+fn advance(e: &mut Engine, call: &Call, by: u64, found: bool) {
+    if by == 0 {
+        return;
+    }
+    for (fd, position) in [(call.args[0] as i32, call.args[1]), (call.args[2] as i32, call.args[3])] {
+        if position != 0 {
+            if let Some(old) = user::read::<u64>(position) {
+                user::write(position, &old.wrapping_add(by));
+            }
+        } else if found && e.fds.kind(fd) == kind::REGULAR {
+            offsets::note(e, fd);
+            // SAFETY: moves the offset of the program's file, noted in the journal.
+            unsafe { syscall!(nr::LSEEK, fd, by, SEEK_CUR) };
         }
-    } else if found && e.fds.kind(fd) == kind::REGULAR {
-        offsets::note(e, fd);
-        // SAFETY: moves the offset of the program's file, noted in the journal.
-        unsafe { syscall!(nr::LSEEK, fd, by, SEEK_CUR) };
     }
 }
