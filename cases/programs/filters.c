@@ -108,32 +108,36 @@ static void allow_own(void)
         about(OWN[i], SECCOMP_RET_ALLOW);
 }
 
+static volatile long count, has_begun;
+
 static void *waits(void *end)
 {
     char byte;
     long parents = 0;
+    has_begun = 1;
     while (read(*(int *)end, &byte, 1) == 1)
         parents += syscall(SYS_getpriority, 0, 0) > 0;
     return (void *)parents;
 }
 
-static void *counts(void *end)
+static void *counts(void *none)
 {
     for (;;)
-        ++*(volatile long *)end;
-    return NULL;
+        count++;
+    return none;
 }
 
 static void closed(int rounds, int with_threads)
 {
-    static volatile long count;
-    int ends[2];
+    /* Static, so that the reader waits there until the process ends: its own end would make calls. */
+    static int ends[2];
     pthread_t reader, counter;
     must(!pipe(ends), "pipe");
     if (with_threads) {
         must(!pthread_create(&reader, NULL, waits, &ends[0]), "pthread_create");
-        must(!pthread_create(&counter, NULL, counts, (void *)&count), "pthread_create");
-        while (count == 0)
+        must(!pthread_create(&counter, NULL, counts, NULL), "pthread_create");
+        /* What the threads library calls as they begin comes before the filter. */
+        while (count == 0 || !has_begun)
             usleep(1000);
     }
     allow_own();
