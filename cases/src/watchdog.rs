@@ -17,6 +17,9 @@ use crate::tree;
 /// Exit status of a test that its watchdog ended.
 pub const TIMED_OUT: i32 = 3;
 
+/// What such a test says first.
+pub const TOO_LONG: &str = "took too long";
+
 /// Watches this process from now on.
 pub fn watch(limit: Duration) -> Outcome<()> {
     let (mut reading, writing) = UnixStream::pair().tried("make a socket pair")?;
@@ -29,7 +32,7 @@ pub fn watch(limit: Duration) -> Outcome<()> {
         let polled = &mut [PollFd::from_borrowed_fd(reading.as_fd(), PollFlags::IN)];
         // Ok(0) is the limit; a signal that ends the wait itself is one of those above.
         let interrupted = poll(polled, Some(&limit)) != Ok(0);
-        let why = if interrupted { "interrupted" } else { "took too long" };
+        let why = if interrupted { "interrupted" } else { TOO_LONG };
         // The text is taken first: it tells who is alive.
         let text = diagnosis::text_of_hang();
         tree::sweep();

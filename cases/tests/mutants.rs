@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use outlast_cases::isolation::{seed_of, Order};
+use outlast_cases::watchdog;
 use outlast_image::mutant::Mutant;
 use runner::Run;
 
@@ -58,7 +59,7 @@ const HUNTERS: &[(&str, &[&str])] = &[
     ("kernel-writes", &["kill::file_read::mprotect::ring::root"]),
     ("birth", &["kill::children"]),
     ("thread-contexts", &["kill::threads"]),
-    ("thread-stop", &["kill::threads"]),
+    ("thread-stop", &["aimed::threads", "kill::threads"]),
     ("thread-turn", &["kill::threads", "aimed::threads"]),
     ("thread-signals", &["kill::thread_signals"]),
     ("after-recovery", &["kill::taking_part"]),
@@ -78,7 +79,7 @@ const HUNTERS: &[(&str, &[&str])] = &[
     ("half-made", &["kill::objects"]),
     ("semaphore-undo", &["together::undone_alone"]),
     ("joined-lookup", &["aimed::printers_each", "kill::printers_each"]),
-    ("gathered", &["kill::bursts", "kill::printers"]),
+    ("gathered", &["supervisor::bursts", "anchor::bursts"]),
     ("forked-knocks", &["kill::bursts", "aimed::bursts"]),
 ];
 
@@ -92,7 +93,8 @@ const STORE: &[(&str, &str)] = &[
 
 /// Blows in each hunting test: some mutants do harm only now and then.
 const BLOWS: u32 = 300;
-/// And in the same test without the mutant: some are struck but once a second.
+/// And in the same test without the mutant: some are struck but once a second. A mutant that took too long is compared with as many
+/// blows, for that many could take as long without it.
 const BLOWS_OF_CONTROL: u32 = 30;
 
 /// A mutant may hang its program: that is noticing too, but it should not take long.
@@ -128,11 +130,12 @@ fn hunt(mutant: &'static str, run: Arc<Run>) -> impl FnOnce() -> Result<(), Fail
             let order =
                 |mutant, blows| Order { name: &name, seed: seed_of(run.seed, &name), blows, limit: LIMIT, mutant };
             if let Err(failure) = run.workshop.run(&order(Some(mutant), BLOWS)) {
+                let text = failure.to_string();
+                let blows = if text.contains(watchdog::TOO_LONG) { BLOWS } else { BLOWS_OF_CONTROL };
                 // A test that fails without the mutant as well has noticed nothing.
                 run.workshop
-                    .run(&order(None, BLOWS_OF_CONTROL))
+                    .run(&order(None, blows))
                     .map_err(|e| format!("{name} fails without the mutant too: {e}"))?;
-                let text = failure.to_string();
                 println!("{mutant}: noticed by {name}: {}", text.lines().next().unwrap_or_default());
                 return Ok(());
             }
