@@ -51,6 +51,14 @@ pub fn engine_error(line: u32, errno: i64) -> ! {
     die()
 }
 
+/// A fault within the engine, likewise.
+#[cold]
+pub fn engine_fault(sig: i32, rip: u64, address: u64) -> ! {
+    control().error_line.store(line!(), Relaxed);
+    event(event_kind::ENGINE_FAULT, sig as u32, 0, rip, address);
+    die()
+}
+
 /// The store cannot be read, so that there is nothing to restore: the process ends, and the supervisor says why.
 #[cold]
 pub fn unreadable(why: u32) -> ! {

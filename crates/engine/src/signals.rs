@@ -6,7 +6,7 @@
 //! ones in the interrupted context, and the gate delivers on its way out: one slot is enough.
 
 use crate::calls::shared_child::{self, SHARED};
-use crate::control::{control, engine_error, phase};
+use crate::control::{control, engine_fault, phase};
 use crate::delivery::{enter_handler, note_taken, renumber};
 use crate::frame::{self, Signal, Ucontext, Vector, SA_NODEFER, SA_ONSTACK, SA_RESTORER, SA_SIGINFO};
 use crate::held;
@@ -288,7 +288,7 @@ unsafe extern "C" fn on_signal(sig: i32, info: *mut [u64; 16], uc: *mut Ucontext
     let mut from_window = false;
     if in_engine(rip) && t.native == 0 {
         if synchronous {
-            engine_error(line!(), rip as i64);
+            engine_fault(sig, rip, info[2]);
         }
         if rip >= address!(exit_window) && rip < address!(exit_window_end) {
             // All of the program's state lies in the control block.

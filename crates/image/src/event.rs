@@ -50,6 +50,9 @@ pub mod event_kind {
     /// A fatal signal is met by the end of the process, which is to be respawned with all its threads; `arg` is the signal,
     /// `arg2` the address of the instruction.
     pub const CRASHED: u32 = 7;
+    /// The engine itself met a fault, an error like [`ENGINE_ERROR`]; `rung` is the signal, `arg` the address of the instruction,
+    /// `arg2` the address that it touched.
+    pub const ENGINE_FAULT: u32 = 8;
 }
 
 /// An entry of the ring of events in the session.

@@ -25,6 +25,10 @@ pub fn entry(event: &Event) -> Option<Entry> {
         event_kind::ENGINE_ERROR => {
             Some(at(Kind::EngineError).cause(format!("line {}, error {}", event.arg, event.arg2 as i64)))
         }
+        event_kind::ENGINE_FAULT => {
+            let signal = names::signal(event.rung as i32);
+            Some(at(Kind::EngineError).cause(format!("{signal} at {:#x}, on {:#x}", event.arg, event.arg2)))
+        }
         _ => None,
     }
 }
