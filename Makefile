@@ -10,9 +10,12 @@ build: install-deps
 demo: build
 	target/release/outlast-demo
 
+# What hangs is ended, each test binary for itself; the suite has limits of its own.
+LIMITED = CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER='timeout --kill-after=10 900'
+
 # Everything, within about ten minutes on two cores; says what it skips and why.
 test: build
-	cargo test --release --workspace --exclude outlast-cases
+	$(LIMITED) cargo test --release --workspace --exclude outlast-cases
 	$(CASES) --lib --test oracle
 	$(CASES) --test survive
 
