@@ -1,6 +1,9 @@
 //! Commands and their options.
 
-use crate::{check, commit, completions, fork, generations, log, manual, ps, resume, rewind, rm, run, stop, supervise};
+use crate::{
+    check, commit, completions, fork, generations, log, manual, module, pin, ps, resume, rewind, rm, run, stop,
+    supervise,
+};
 use clap::{Parser, Subcommand};
 use outlast_supervisor::Error;
 
@@ -25,6 +28,8 @@ enum Command {
     Fork(fork::Fork),
     Stop(stop::Stop),
     Rm(rm::Rm),
+    Module(module::Module),
+    Pin(pin::Pin),
     Completions(completions::Completions),
     #[command(hide = true)]
     Manual(manual::Manual),
@@ -47,6 +52,8 @@ impl Cli {
             Command::Fork(command) => command.execute(),
             Command::Stop(command) => command.execute(),
             Command::Rm(command) => command.execute(),
+            Command::Module(command) => command.execute(),
+            Command::Pin(command) => command.execute(),
             Command::Completions(command) => command.execute(),
             Command::Manual(command) => command.execute(),
             Command::Supervise(command) => command.execute(),

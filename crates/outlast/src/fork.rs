@@ -1,6 +1,6 @@
 //! `outlast fork`: a copy of a program goes on by itself.
 
-use crate::state;
+use crate::{protection, state};
 use clap::{Args, ValueEnum};
 use outlast_supervisor::generations::{choose, list, Wanted};
 use outlast_supervisor::{departure, fork, Error};
@@ -44,6 +44,6 @@ impl Fork {
             None => None,
         };
         let (name, shares) = (self.new.as_deref(), self.connections == Connections::Given);
-        departure::depart(fork::fork(&folder, number, name, shares, self.key.as_deref())?)
+        departure::depart(fork::fork(&folder, number, name, shares, self.key.as_deref(), &protection::go_on(&[]))?)
     }
 }

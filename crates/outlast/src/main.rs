@@ -11,7 +11,10 @@ mod fork;
 mod generations;
 mod log;
 mod manual;
+mod module;
 mod output;
+mod pin;
+mod protection;
 mod ps;
 mod resume;
 mod rewind;
@@ -22,6 +25,11 @@ mod stop;
 mod supervise;
 
 use clap::Parser;
+use outlast_core::confine::Counting;
+
+/// Modules may take so much memory, and no more.
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
 
 /// The C entry point. Rust's own would ignore SIGPIPE and open closed descriptors before anybody could look, and the
 /// programs we start must find both as they were.

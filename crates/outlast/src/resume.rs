@@ -1,6 +1,6 @@
 //! `outlast resume`: everything of a program died but its store.
 
-use crate::state;
+use crate::{protection, state};
 use clap::Args;
 use outlast_supervisor::{departure, resume, Error};
 use std::path::PathBuf;
@@ -21,6 +21,11 @@ pub struct Resume {
 impl Resume {
     pub fn execute(self) -> Result<i32, Error> {
         state::open()?;
-        departure::depart(resume::resume(&self.name, self.store.as_deref(), self.key.as_deref())?)
+        departure::depart(resume::resume(
+            &self.name,
+            self.store.as_deref(),
+            self.key.as_deref(),
+            &protection::go_on(&[]),
+        )?)
     }
 }

@@ -1,6 +1,6 @@
 //! `outlast rewind`: back to an older state.
 
-use crate::state;
+use crate::{protection, state};
 use clap::Args;
 use outlast_supervisor::generations::{choose, list, rewind, Wanted};
 use outlast_supervisor::Error;
@@ -26,7 +26,7 @@ impl Rewind {
     pub fn execute(self) -> Result<i32, Error> {
         let folder = state::open()?.program(&self.name)?;
         let number = choose(&self.name, &list(&folder)?, self.to)?;
-        if !rewind(&folder, number, self.key.as_deref())? {
+        if !rewind(&folder, number, self.key.as_deref(), &protection::go_on(&[]))? {
             outlast_supervisor::say::say(format_args!(
                 "{name} is in that state now; go on with `outlast resume {name}`",
                 name = self.name

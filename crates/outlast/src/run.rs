@@ -1,11 +1,14 @@
 //! `outlast run`: run a program so that it outlasts its own death.
 
-use crate::duration;
+use crate::{duration, protection};
 use clap::{Args, ValueEnum};
 use outlast_archive::Policy;
 use outlast_image::inject::option;
 #[cfg(feature = "mutants")]
 use outlast_image::mutant::Mutant;
+use outlast_interfaces::sysc::Visible;
+use outlast_interfaces::{checkpoint, crash, visible};
+use outlast_pins::Wishes;
 use outlast_supervisor::options::Options;
 use outlast_supervisor::start::{run, Request};
 use outlast_supervisor::{departure, Error};
@@ -160,25 +163,35 @@ impl Run {
             outlast_supervisor::say::say(format_args!("--durable DURATION takes back files after a loss of power, --commit manual after every death: use --durable"));
             return Ok(2);
         }
-        let options = self.options();
-        let request =
-            Request { argv: self.program, name: self.name, store: self.store, options, encrypt: self.encrypt };
+        let (options, wishes) = (self.options(), self.wishes());
+        let load = protection::start(&wishes);
+        let Run { name, store, encrypt, program: argv, .. } = self;
+        let request = Request { argv, name, store, options, encrypt, load: &load };
         departure::depart(run(&request)?)
     }
 
+    /// What the modules are to do.
+    fn wishes(&self) -> Wishes {
+        let outputs = if self.commit == When::Each { Visible::Each } else { Visible::Together };
+        let sparing = self.every == Every::Auto;
+        Wishes {
+            crash: crash::Settings { retries: self.retries },
+            visible: (self.commit != When::Manual).then_some(visible::Settings { outputs }),
+            checkpoint: self.interval().map(|every| checkpoint::Settings { every, sparing }),
+        }
+    }
+
+    /// How the engine is to do what it does, whatever the modules say.
     fn options(&self) -> Options {
         let mut options = Options {
             #[cfg(feature = "mutants")]
             mutants: self.test_hook.iter().fold(0, |all, mutant| all | mutant.bit()),
-            interval_ns: self.interval().map_or(0, |every| every.as_nanos() as u64),
             lag_ns: self.lag().map_or(0, |lag| lag.as_nanos() as u64),
             retries: self.retries,
             ring_len: self.ring,
             generations: self.generations,
             ..Options::default()
         };
-        options.set(option::NO_VISIBLE, self.commit == When::Manual);
-        options.set(option::EACH_OUTPUT, self.commit == When::Each);
         options.set(option::TRACKER_MPROTECT, self.tracker == Tracker::Mprotect);
         options.set(option::NO_RING, self.no_io_uring);
         options.set(option::NO_REWRITE, self.no_rewrite);
@@ -187,7 +200,6 @@ impl Run {
         options.set(option::NO_FAULT_LIST, self.faults != Faults::List);
         options.set(option::NO_FAULT_SAMPLES, self.faults == Faults::Count);
         options.set(option::CHECK_COMMITS, self.check_commits);
-        options.set(option::SPARING, self.every == Every::Auto);
         options
     }
 

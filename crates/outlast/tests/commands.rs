@@ -66,6 +66,37 @@ fn ps_tells_what_runs() {
     finish(child);
 }
 
+#[test]
+fn modules_are_listed_with_the_programs_that_they_protect_and_pins_with_what_they_can_do() {
+    let home = Home::new();
+    let door = home.door();
+    let child = home.start_script("listed", &door.wait());
+    home.await_protected("listed");
+    let list = |words: [&str; 3]| -> serde_json::Value {
+        serde_json::from_slice(&home.outlast(words).output().unwrap().stdout).unwrap()
+    };
+    let modules = list(["module", "list", "--json"]);
+    let protects =
+        |name: &str| modules.as_array().unwrap().iter().find(|m| m["name"] == name).unwrap()["programs"].clone();
+    for name in ["crash", "visible", "checkpoint"] {
+        assert_eq!(protects(name), serde_json::json!(["listed"]), "{name}");
+    }
+    let pins = list(["pin", "list", "--json"]);
+    let names: Vec<_> = pins.as_array().unwrap().iter().map(|pin| pin["name"].as_str().unwrap()).collect();
+    // RMK's Table 3.
+    for name in ["pmc", "apic", "dbr", "intr", "sig", "mem", "schl", "peri", "net", "sysc", "file", "ipc"] {
+        assert!(names.contains(&name), "{name}: {names:?}");
+    }
+    for pin in pins.as_array().unwrap() {
+        let does_something = pin["operations"].as_array().unwrap().len() + pin["events"].as_array().unwrap().len() > 0;
+        assert_eq!(does_something, pin["missing"].is_null(), "{pin}");
+    }
+    door.open();
+    finish(child);
+    let after = list(["module", "list", "--json"]);
+    assert!(after.as_array().unwrap().iter().all(|m| m["programs"] == serde_json::json!([])), "{after}");
+}
+
 /// Whoever reads `ps --json` and `log --json` relies on these words: they may be added to, never changed.
 #[test]
 fn words_that_others_rely_on_stay() {

@@ -3,6 +3,7 @@
 //! The one that died may have been in the middle of anything. What it had asked the anchor for is taken back or waited
 //! for, a program that it traced dies with it, and an execve that it followed counts if the new image has the engine.
 
+use crate::decision::Load;
 use crate::end::End;
 use crate::error::Error;
 use crate::exec::{ready, Handover};
@@ -25,8 +26,38 @@ use std::time::Duration;
 /// How often, and how long each time, is waited for what the end of a supervisor takes.
 const DYING: (u32, Duration) = (2000, Duration::from_millis(1));
 
+/// A supervisor that begins anew in the same process.
+pub struct Again {
+    /// Which modules failed, and how: what [`crate::again::execute`] was told, each time.
+    pub failures: Vec<String>,
+    /// How the program's process ended, if that was being decided.
+    pub ended: Option<End>,
+}
+
+/// Watches a program that this process has watched before; returns how it ended.
+pub fn begin_again(name: &str, lock: RawFd, again: Again, load: Load<'_>) -> Result<End, Error> {
+    let remains = Remains::locked(name, handed_down(lock))?;
+    let session = remains.folder().open_session()?;
+    let newer = newer_session(remains.folder());
+    let mut supervisor = remains.supervise(session, load)?;
+    if let Some(newer) = newer {
+        supervisor.take_up_handover(newer)?;
+    }
+    supervisor.failed_before = again.failures;
+    Ok(supervisor.take_up(Origin::Again(again.ended)))
+}
+
+/// Whom a supervisor takes over from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// Another, which is dead.
+    Other,
+    /// Itself; how the program's process ended, if that was being decided.
+    Again(Option<End>),
+}
+
 /// Watches a program whose supervisor is gone, until it has ended for good. `lock` is the program's, if it was handed down.
-pub fn adopt(name: &str, lock: Option<RawFd>) -> Result<(), Error> {
+pub fn adopt(name: &str, lock: Option<RawFd>, load: Load<'_>) -> Result<(), Error> {
     // An anchor that starts a supervisor has all signals blocked.
     unblock_all();
     let remains = match lock {
@@ -42,11 +73,11 @@ pub fn adopt(name: &str, lock: Option<RawFd>) -> Result<(), Error> {
     }
     // Where the program began is where a fresh process for it would begin; if that is gone, anywhere is as good.
     let _ = std::env::set_current_dir(remains.meta().cwd.to_path());
-    let mut supervisor = remains.supervise(session)?;
+    let mut supervisor = remains.supervise(session, load)?;
     if let Some(newer) = newer {
         supervisor.take_up_handover(newer)?;
     }
-    supervisor.take_up();
+    supervisor.take_up(Origin::Other);
     Ok(())
 }
 
@@ -86,18 +117,22 @@ fn await_until(mut done: impl FnMut() -> bool) {
 
 impl Supervisor {
     /// Finds the processes of the program, and watches them.
-    fn take_up(&mut self) {
+    fn take_up(&mut self, origin: Origin) -> End {
         self.adopted = true;
         // One that cannot be written leaves the old one, which names a supervisor that is dead.
         let _ = self.meta.write(&self.folder, &self.stores);
-        self.log.add(&Entry::new(Kind::SupervisorRestarted).pid(std::process::id() as pid_t));
+        if origin == Origin::Other {
+            self.log.add(&Entry::new(Kind::SupervisorRestarted).pid(std::process::id() as pid_t));
+        }
         if let Some(anchor) = self.holder(self.generation.control().anchor_pid.load(Acquire)) {
             oom_score::exempt(anchor);
             self.anchor = anchor;
         }
         self.settle_respawn();
         let program = self.holder(self.generation.control().program_pid.load(Acquire));
-        self.take_standard_streams(program.or((self.anchor > 0).then_some(self.anchor)));
+        if origin == Origin::Other {
+            self.take_standard_streams(program.or((self.anchor > 0).then_some(self.anchor)));
+        }
         self.pid = program.unwrap_or(0);
         if program.is_none() {
             // In which groups it was nobody can say any more; who started us may be in others than all of the program.
@@ -105,22 +140,25 @@ impl Supervisor {
             if let Err(e) = self.finish_going_back() {
                 self.kept = true;
                 let end = self.give_up(&e.to_string(), End::Killed(libc::SIGKILL));
-                self.finish(end);
-                return;
+                return self.finish(end);
             }
             if self.went_on_alone() {
                 self.go_unprotected(Degradation::TraceForbidden, "no supervisor was there when it became another");
-                return self.clear_away();
+                self.clear_away();
+                return End::Exited(0);
             }
-            if let Some(end) = self.on_death(None) {
-                self.finish(end);
-                return;
+            let end = match origin {
+                Origin::Other => None,
+                Origin::Again(end) => end,
+            };
+            if let Some(end) = self.on_death(end) {
+                return self.finish(end);
             }
         }
         if self.anchor == 0 && self.generation.control().state.load(Acquire) == state::PROTECTED {
             self.ask_for_anchor();
         }
-        self.watch();
+        self.watch()
     }
 
     /// Watches the anchor if it was made since we took over: it is no child of ours, and nobody may have told of it yet.

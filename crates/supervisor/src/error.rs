@@ -66,6 +66,8 @@ pub enum Error {
     Input(PathBuf, std::io::Error),
     /// cannot write: {0}
     Output(std::io::Error),
+    /// it cannot be protected as asked: {0}
+    Module(String),
     /// argument {0:?} contains a NUL byte
     NulByte(String),
 }

@@ -10,7 +10,6 @@ use crate::launch::Command;
 use crate::log::{Entry, Kind};
 use crate::supervisor::Supervisor;
 use crate::trace::{self, Fault, Stop};
-use crate::verdict::Tries;
 use crate::{clock, futex, processes, reports};
 use outlast_image::control::{state, Control};
 use outlast_image::degradation::Degradation;
@@ -232,7 +231,7 @@ impl Supervisor {
         self.end_keeping();
         let _ = self.stores.archive().map(|archive| archive.clear());
         self.log.add(&Entry::new(Kind::Exec).cause(self.meta.exe.to_path().to_string_lossy()).took(took).pid(self.pid));
-        self.tries = Tries::default();
+        self.decides.renewed();
         self.injection_faults = 0;
     }
 

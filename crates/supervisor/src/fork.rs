@@ -4,6 +4,7 @@
 //! standard input, output and error are those of whoever forks.
 
 use crate::clock;
+use crate::decision::Load;
 use crate::encryption::{unlock, Encryption};
 use crate::end::End;
 use crate::error::Error;
@@ -49,6 +50,7 @@ pub fn fork(
     name: Option<&str>,
     shares: bool,
     key: Option<&Path>,
+    load: Load<'_>,
 ) -> Result<End, Error> {
     let mut original = Meta::read(of)?;
     let session = of.open_session().map_err(|_| Error::NothingLeft(of.name().into()))?;
@@ -69,7 +71,7 @@ pub fn fork(
     };
     unlock(&mut stores, &mut original, None)?;
     let copied = copy(of, &original, &place, &session, alive, number, &folder, &stores);
-    let (generation, meta) = copied.inspect_err(|_| {
+    let (generation, mut meta) = copied.inspect_err(|_| {
         stores.remove(0);
         // What cannot be removed is taken over by the next program of this name.
         let _ = folder.clear();
@@ -82,7 +84,8 @@ pub fn fork(
     std::env::set_current_dir(&cwd).map_err(|e| Error::File(cwd, Errno::from_io_error(&e).unwrap_or(Errno::IO)))?;
     meta.write(&folder, &stores)?;
     let generation = Generation::new(&folder, meta.generation, generation, stores.open()?)?;
-    let mut supervisor = Supervisor::new(Parts { folder, lock, stores, meta, command, signals }, generation)?;
+    let decides = load(folder.name(), &mut meta.options)?;
+    let mut supervisor = Supervisor::new(Parts { folder, lock, stores, meta, command, signals, decides }, generation)?;
     supervisor.committed = true;
     let from = number.map_or_else(|| "its last commit".into(), |number| format!("generation {number}"));
     supervisor.log.add(&Entry::new(Kind::Forked).cause(format!("{}, {from}", of.name())));

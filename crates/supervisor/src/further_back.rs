@@ -14,7 +14,6 @@ use crate::progress::{half, Bar};
 use crate::respawn::Recovering;
 use crate::say::say;
 use crate::supervisor::Supervisor;
-use crate::verdict::Tries;
 use outlast_archive::{Archive, ArchiveError, Generation, Kept, Place, Target};
 use outlast_image::control::{go_back, other_state, perturbation, state, went_back, Control};
 use outlast_image::inject::option;
@@ -198,7 +197,7 @@ impl Supervisor {
         self.generation.session.clear_signals_in_hand();
         self.meta.going_back = None;
         let _ = self.meta.write(&self.folder, &self.stores);
-        self.tries = Tries::default();
+        self.decides.renewed();
         Ok(kept)
     }
 

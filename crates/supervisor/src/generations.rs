@@ -1,6 +1,7 @@
 //! The older generations of a program, for the commands: which there are, and which one a person means.
 
 use crate::adopt::take_over;
+use crate::decision::Load;
 use crate::encryption::unlock;
 use crate::error::Error;
 use crate::futex;
@@ -93,7 +94,7 @@ pub(crate) fn bar(folder: &ProgramFolder, number: u64) -> Bar {
 
 /// Has a program go back. True: it runs; false: it did not run, and is to be resumed. `key`: where its key file is, if not where
 /// it was; of one that runs, the supervisor has it.
-pub fn rewind(folder: &ProgramFolder, number: u64, key: Option<&Path>) -> Result<bool, Error> {
+pub fn rewind(folder: &ProgramFolder, number: u64, key: Option<&Path>, load: Load<'_>) -> Result<bool, Error> {
     let name = folder.name();
     let session = folder.open_session().map_err(|_| Error::NothingLeft(name.into()))?;
     let meta = Meta::read(folder)?;
@@ -101,7 +102,7 @@ pub fn rewind(folder: &ProgramFolder, number: u64, key: Option<&Path>) -> Result
         if !is_resumable(&session) && meta.going_back.is_none() {
             return Err(Error::NothingLeft(name.into()));
         }
-        let mut supervisor = take_over(name)?.supervise(session)?;
+        let mut supervisor = take_over(name)?.supervise(session, load)?;
         unlock(&mut supervisor.stores, &mut supervisor.meta, key)?;
         supervisor.bar = bar(folder, number);
         return supervisor.go_back_at_rest(number).map(|()| false);

@@ -4,6 +4,7 @@
 //! ids found there are proved to be ours before they are used, and credentials never come from there.
 
 pub mod adopt;
+pub mod again;
 pub mod ask;
 pub mod bell;
 pub mod birth;
@@ -14,6 +15,8 @@ pub mod coldresume;
 pub mod connection;
 pub mod control_group;
 pub mod credentials;
+pub mod death;
+pub mod decision;
 pub mod departure;
 pub mod elf;
 pub mod encryption;
@@ -65,6 +68,5 @@ pub mod successor;
 pub mod supervisor;
 pub mod trace;
 pub mod unreadable;
-pub mod verdict;
 
 pub use error::Error;

@@ -51,6 +51,8 @@ pub enum Kind {
     WentBack,
     /// A generation could not be kept.
     NotKept,
+    /// A module that protects it failed.
+    ModuleFailed,
     /// The program began as a copy of another one.
     Forked,
 }

@@ -1,5 +1,6 @@
 //! What is left of a program, to be taken over or removed.
 
+use crate::decision::Load;
 use crate::error::Error;
 use crate::generation::Generation;
 use crate::launch::Command;
@@ -80,7 +81,7 @@ impl Remains {
     }
 
     /// A supervisor for it, with this session; no process is watched yet.
-    pub fn supervise(self, session: Session) -> Result<Supervisor, Error> {
+    pub fn supervise(self, session: Session, load: Load<'_>) -> Result<Supervisor, Error> {
         let Self { folder, lock, stores, mut meta } = self;
         // Before there is another thread, which would have them unblocked and take them.
         let signals = Signals::block().map_err(|e| Error::Kernel("block signals", e))?;
@@ -89,6 +90,7 @@ impl Remains {
         let generation = Generation::new(&folder, meta.generation, session, stores.open()?)?;
         meta.supervisor = meta::Supervisor::this();
         meta.ended = None;
-        Supervisor::new(Parts { folder, lock, stores, meta, command, signals }, generation)
+        let decides = load(folder.name(), &mut meta.options)?;
+        Supervisor::new(Parts { folder, lock, stores, meta, command, signals, decides }, generation)
     }
 }

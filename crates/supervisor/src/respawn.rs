@@ -5,7 +5,6 @@ use crate::exec::Handover;
 use crate::log::{Entry, Kind};
 use crate::postponed::Postponed;
 use crate::supervisor::Supervisor;
-use crate::verdict::UNFINISHED_MAX;
 use crate::{clock, futex, names, oom_score, processes};
 use libc::pid_t;
 use outlast_image::control::{anchor_command, request, state, Control};
@@ -35,6 +34,8 @@ const PID_TRIES: u32 = 20;
 const REAP_TRIES: u32 = 2500;
 /// How often, while it is reaped and its number not yet free: on a busy machine the one comes well after the other.
 const GONE_TRIES: u32 = 250;
+/// How often, beyond these, it is asked for a process that ends before it can be watched.
+const MORE_TRIES: u32 = 1000;
 /// Time between two of these tries.
 const PID_PAUSE: Duration = Duration::from_millis(1);
 /// How long an anchor that lives may take to answer before it counts as dead.
@@ -76,18 +77,15 @@ impl Supervisor {
         let restored = control.restored.load(Acquire);
         control.t_death.store(died, Release);
         let dead = self.pid;
-        if let Some(pause) = self.tries.pause() {
-            std::thread::sleep(pause);
-        }
         let born = self.respawn();
         if matches!(born, Err(Unborn::Lacking)) {
             // A fresh process would lack the same, and the anchor would be lost for it.
-            if let Some(patience) = self.tries.refused() {
+            if let Some(patience) = self.decides.refused() {
                 self.postponed = Some(Postponed::until(patience, signal, died));
                 return None;
             }
         }
-        self.tries.born();
+        self.decides.born();
         let cause = names::signal(signal);
         // What the engine had to say happened before; the program need not wait for it to be written.
         self.drain_events();
@@ -104,7 +102,7 @@ impl Supervisor {
     pub(crate) fn respawn(&mut self) -> Result<pid_t, Unborn> {
         self.find_anchor();
         let mut wanted = if self.may_choose_pid { self.meta.pid } else { 0 };
-        for attempt in 0..REAP_TRIES + UNFINISHED_MAX {
+        for attempt in 0..REAP_TRIES + MORE_TRIES {
             self.generation.anchor(&self.kin).ok_or(Unborn::Impossible)?;
             // Looked at before: afterwards it may have been reaped, and the next try would succeed.
             let waits = attempt < PID_TRIES || attempt < tries_for(wanted);

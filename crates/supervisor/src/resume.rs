@@ -2,6 +2,7 @@
 
 use crate::adopt::take_over;
 use crate::clock;
+use crate::decision::Load;
 use crate::encryption::unlock;
 use crate::end::End;
 use crate::error::Error;
@@ -15,7 +16,7 @@ use std::path::Path;
 ///
 /// `store` is the folder of a store on a disk, where the state folder may have gone with the machine's memory. `key`: where the key
 /// file of older generations is, if not where it was.
-pub fn resume(name: &str, store: Option<&Path>, key: Option<&Path>) -> Result<End, Error> {
+pub fn resume(name: &str, store: Option<&Path>, key: Option<&Path>, load: Load<'_>) -> Result<End, Error> {
     let remains = match store {
         Some(path) => Remains::on_disk(name, path)?,
         None => take_over(name)?,
@@ -33,7 +34,7 @@ pub fn resume(name: &str, store: Option<&Path>, key: Option<&Path>) -> Result<En
     let cwd = remains.meta().cwd.to_path();
     std::env::set_current_dir(&cwd)
         .map_err(|e| Error::File(cwd, rustix::io::Errno::from_io_error(&e).unwrap_or(rustix::io::Errno::IO)))?;
-    let mut supervisor = remains.supervise(session)?;
+    let mut supervisor = remains.supervise(session, load)?;
     supervisor.committed = true;
     if key.is_some() {
         unlock(&mut supervisor.stores, &mut supervisor.meta, key)?;

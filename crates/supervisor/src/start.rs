@@ -1,6 +1,7 @@
 //! `outlast run`: from a command to a program under watch.
 
 use crate::birth::{Birth, Born};
+use crate::decision::Load;
 use crate::encryption::Encryption;
 use crate::end::End;
 use crate::error::Error;
@@ -27,7 +28,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 /// What the person asked for.
-pub struct Request {
+pub struct Request<'a> {
     /// The command and its arguments; at least one.
     pub argv: Vec<OsString>,
     pub name: Option<String>,
@@ -36,6 +37,8 @@ pub struct Request {
     pub options: Options,
     /// Key file that older generations are encrypted with.
     pub encrypt: Option<PathBuf>,
+    /// Makes the policies that protect it.
+    pub load: Load<'a>,
 }
 
 /// Runs a program, protected if that is possible, until it has ended for good.
@@ -78,6 +81,11 @@ fn run_watched(
     stores.seal = seal;
     // What a program of this name may have left.
     stores.archive()?.clear();
+    let mut options = request.options.clone();
+    let decides = (request.load)(folder.name(), &mut options).inspect_err(|_| {
+        stores.remove(0);
+        let _ = folder.clear();
+    })?;
     let obstacle = program::obstacle(path);
     let began = clock::monotonic();
     let birth = match obstacle {
@@ -87,7 +95,7 @@ fn run_watched(
         Some(_) => None,
     };
     let pid = birth.as_ref().map_or(0, |birth| birth.pid);
-    let meta = Meta { pid, encryption, ..describe(request, path.into(), &stores) };
+    let meta = Meta { pid, encryption, options, ..describe(request, path.into(), &stores) };
     // All this is done while the process is on its way to its exec stop.
     let generation = match Generation::create(&folder, &stores, 0) {
         Ok(generation) => generation,
@@ -99,7 +107,7 @@ fn run_watched(
             return Err(e);
         }
     };
-    let parts = Parts { folder, lock, stores, meta, command, signals };
+    let parts = Parts { folder, lock, stores, meta, command, signals, decides };
     let mut supervisor = Supervisor::new(parts, generation).inspect_err(|_| birth.iter().for_each(Birth::end))?;
     match supervisor.bring_up(birth, obstacle, began)? {
         Some(end) => Ok(supervisor.finish(end)),

@@ -1,5 +1,6 @@
 //! A program under watch, and the loop that watches it.
 
+use crate::decision::Decides;
 use crate::end::End;
 use crate::engine::Engine;
 use crate::error::Error;
@@ -13,18 +14,14 @@ use crate::kin::{Change, Kin};
 use crate::launch::Command;
 use crate::log::{Entry, Kind, Log};
 use crate::meta::{Ended, Meta};
-use crate::names;
 use crate::postponed::Postponed;
 use crate::program_folder::{Lock, ProgramFolder};
 use crate::progress::Bar;
 use crate::respawn::Recovering;
-use crate::say::say;
 use crate::shortage::{Count, Shortage};
 use crate::signals::Signals;
 use crate::stores::StorePlace;
-use crate::unreadable;
-use crate::verdict::{Situation, Tries, Verdict};
-use crate::{clock, futex, oom_score, privileges, reports, verdict};
+use crate::{again, futex, names, oom_score, privileges, reports};
 use libc::pid_t;
 use outlast_image::control::{anchor_command, state};
 use rustix::event::{poll, PollFd, PollFlags};
@@ -39,7 +36,7 @@ const TIDYING: Duration = Duration::from_secs(2);
 pub struct Supervisor {
     pub(crate) folder: ProgramFolder,
     /// Held as long as this supervisor is the one.
-    pub(crate) _lock: Lock,
+    pub(crate) lock: Lock,
     pub(crate) stores: StorePlace,
     pub(crate) meta: Meta,
     pub(crate) log: Log,
@@ -60,13 +57,17 @@ pub struct Supervisor {
     pub(crate) anchor: pid_t,
     /// Whether it died, and the program was asked for another one.
     pub(crate) anchor_lost: bool,
+    /// Whether a module that fails cannot take this process with it.
+    bewares: bool,
+    /// What led to this process beginning anew.
+    pub(crate) failed_before: Vec<String>,
     /// Whether it took over from another: what it was started with is not ours.
     pub(crate) adopted: bool,
     /// Whether there ever was a commit to recover from.
     pub(crate) committed: bool,
     /// Whether the kernel may let the anchor choose a process id.
     pub(crate) may_choose_pid: bool,
-    pub(crate) tries: Tries,
+    pub(crate) decides: Box<dyn Decides>,
     pub(crate) group_signals: GroupSignals,
     /// Older generations, if they are wanted.
     pub(crate) keeping: Keeping,
@@ -94,18 +95,20 @@ pub struct Parts {
     pub command: Command,
     /// Blocked before there was a second thread.
     pub signals: Signals,
+    /// What decides about its deaths.
+    pub decides: Box<dyn Decides>,
 }
 
 impl Supervisor {
     /// A supervisor that watches no process yet.
     pub fn new(parts: Parts, generation: Generation) -> Result<Self, Error> {
-        let Parts { folder, lock, stores, meta, command, signals } = parts;
+        let Parts { folder, lock, stores, meta, command, signals, decides } = parts;
         Ok(Self {
             log: Log::open(&folder)?,
             engine: Engine::new()?,
             faults: None,
             folder,
-            _lock: lock,
+            lock,
             stores,
             meta,
             command,
@@ -116,10 +119,12 @@ impl Supervisor {
             pid: 0,
             anchor: 0,
             anchor_lost: false,
+            bewares: false,
+            failed_before: Vec::new(),
             adopted: false,
             committed: generation.session.has_commit(),
             may_choose_pid: privileges::may_choose_pid(),
-            tries: Tries::default(),
+            decides,
             group_signals: GroupSignals::default(),
             keeping: Keeping::default(),
             further_back: FurtherBack::default(),
@@ -137,6 +142,7 @@ impl Supervisor {
     pub fn watch(&mut self) -> End {
         // Only now: what this process starts inherits it.
         oom_score::exempt(std::process::id() as pid_t);
+        self.beware_of_modules();
         loop {
             // What wakes us is taken note of first, and what it stands for looked at afterwards: nothing falls between.
             while let Some(signal) = self.signals.next() {
@@ -159,6 +165,15 @@ impl Supervisor {
             self.begin_keeping();
             self.count_kills();
             self.sleep();
+        }
+    }
+
+    /// From here on modules may fail in any way: the program has begun.
+    pub(crate) fn beware_of_modules(&mut self) {
+        if !std::mem::replace(&mut self.bewares, true) {
+            again::prepare(self.folder.name(), self.lock.file(), &self.failed_before);
+            self.decides.begin();
+            self.log_failures();
         }
     }
 
@@ -223,79 +238,6 @@ impl Supervisor {
         }
         // Whoever takes over goes on from there.
         self.generation.control().events_logged.store(logged, Release);
-    }
-
-    /// Climbs the ladder after a death, or returns how the program ended.
-    pub(crate) fn on_death(&mut self, end: Option<End>) -> Option<End> {
-        let died = clock::monotonic();
-        self.on_restored();
-        self.abandon_handover();
-        let shortage = self.shortage.take();
-        let mut now = Situation::of(self.generation.control());
-        now.shortage = shortage.as_ref().map(Shortage::bytes);
-        self.committed |= now.has_commit;
-        now.has_commit = self.committed;
-        // The kernel does not tell strangers how a process ended: only what the engine said before is known.
-        let end = end.unwrap_or(match now.state {
-            state::EXITING => End::Exited(now.exit_code & 0xff),
-            _ => End::Killed(libc::SIGKILL),
-        });
-        match verdict::judge(end, &now, self.meta.options.retries, &mut self.tries) {
-            Verdict::End(end) => {
-                if now.state == state::GIVEN_UP && !now.stopping {
-                    if let (End::Killed(signal), true) = (end, self.keeps_generations()) {
-                        return self.go_further_back(&names::signal(signal), signal, end);
-                    }
-                    self.say_given_up("it meets the same fatal signal again and again");
-                }
-                Some(end)
-            }
-            Verdict::GiveUp(signal) if self.keeps_generations() => {
-                self.go_further_back(&names::signal(signal), signal, End::Killed(signal))
-            }
-            Verdict::GiveUp(signal) => {
-                let resuming = self.recovering.as_ref().is_some_and(|r| r.kind == Kind::Resumed);
-                // With more memory it can be resumed.
-                self.kept |= resuming || shortage.is_some();
-                let what =
-                    shortage.map_or_else(|| names::signal(signal), |shortage| format!("lack of memory ({shortage})"));
-                let cause = format!("{what} again and again");
-                Some(self.give_up(&cause, End::Killed(signal)))
-            }
-            Verdict::Unreadable(reason) if self.keeps_generations() => {
-                self.kept = true;
-                self.go_further_back(&unreadable::sentence(reason, self.generation.control()), 0, end)
-            }
-            Verdict::Unreadable(reason) => {
-                self.kept = true;
-                Some(self.give_up(&unreadable::sentence(reason, self.generation.control()), end))
-            }
-            Verdict::Recover(signal) => match self.tries.patience() {
-                Some(patience) => {
-                    self.postponed = Some(Postponed::until(patience, signal, died));
-                    None
-                }
-                None => self.recover(signal, died),
-            },
-            // A fresh process would have our environment, which is not the one that the program was started with.
-            Verdict::StartAgain(_) if self.adopted => Some(end),
-            Verdict::StartAgain(signal) => self.start_again(signal, died),
-        }
-    }
-
-    /// The top of the ladder: says so, and lets the end be the program's.
-    pub(crate) fn give_up(&mut self, cause: &str, end: End) -> End {
-        if !self.kept {
-            self.generation.control().state.store(state::GIVEN_UP, Release);
-        }
-        self.log.add(&Entry::new(Kind::GaveUp).cause(cause).rung(7).pid(self.pid));
-        self.say_given_up(cause);
-        end
-    }
-
-    fn say_given_up(&self, cause: &str) {
-        let (command, name) = (self.command.name(), self.folder.name());
-        say(format_args!("{command} is not recovered any more: {cause}; see `outlast log {name}`"));
     }
 
     /// A process other than the program ended: its anchor, or one that nobody waits for.

@@ -1,0 +1,45 @@
+//! The interfaces of pins and the settings of modules: a file each, plain data, no behaviour. Whatever goes between a pin and a
+//! module is of one of these types.
+//!
+//! A program is known by the name that `outlast ps` shows.
+
+pub mod checkpoint;
+pub mod crash;
+pub mod peri;
+pub mod proc;
+pub mod sysc;
+pub mod visible;
+
+use outlast_core::{Interface, Named};
+
+const fn named(name: &'static str, what: &'static str) -> Named {
+    Named { name, what }
+}
+
+/// A pin of RMK's Table 3 that does not exist yet, and what it waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Missing {
+    pub name: &'static str,
+    pub what: &'static str,
+    pub why: &'static str,
+}
+
+/// The pins that exist.
+pub const PINS: [&Interface; 3] = [&proc::INTERFACE, &sysc::INTERFACE, &peri::INTERFACE];
+
+const NOT_YET: &str = "not built yet";
+const KERNEL_SIDE: &str = "needs the kernel side, which does not exist yet";
+
+/// The others of Table 3.
+pub const MISSING: [Missing; 10] = [
+    Missing { name: "pmc", what: "counts what processors do, and tells when a counter runs over", why: NOT_YET },
+    Missing { name: "schl", what: "context switches", why: NOT_YET },
+    Missing { name: "sig", what: "signals sent to programs", why: NOT_YET },
+    Missing { name: "mem", what: "protects, tracks, copies and restores pages", why: NOT_YET },
+    Missing { name: "file", what: "tables of open files", why: NOT_YET },
+    Missing { name: "net", what: "connections", why: NOT_YET },
+    Missing { name: "ipc", what: "pipes, semaphores, who waits for whom", why: NOT_YET },
+    Missing { name: "dbr", what: "hardware breakpoints", why: NOT_YET },
+    Missing { name: "intr", what: "exceptions and interrupts of the kernel", why: KERNEL_SIDE },
+    Missing { name: "apic", what: "interrupts between processors, NMI", why: KERNEL_SIDE },
+];

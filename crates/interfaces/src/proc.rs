@@ -1,0 +1,133 @@
+//! The pin `proc`: what becomes of a program's process. Not in RMK's Table 3, where recovery is part of the modules.
+//!
+//! A death is decided by the first command about it that a module issues while it is told of [`DIED`] or [`REFUSED`]; later
+//! ones are refused.
+
+use crate::named;
+use outlast_core::Interface;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+pub const NAME: &str = "proc";
+
+/// Operation: it was the program's own end. Argument: [`End`].
+pub const END: &str = "end";
+/// Operation: a process goes on from the last commit. Argument: [`Respawn`].
+pub const RESPAWN: &str = "respawn";
+/// Operation: a program that has not begun is started anew. Argument: `i32`, the signal that killed it.
+pub const START_AGAIN: &str = "start_again";
+/// Operation: a process goes on from an older generation. Argument: [`Cause`].
+pub const GO_BACK: &str = "go_back";
+/// Operation: nothing more is tried. Argument: [`Cause`].
+pub const GIVE_UP: &str = "give_up";
+/// Operation: the kernel is asked for a process again, later. Argument: `Duration`.
+pub const ASK_AGAIN: &str = "ask_again";
+
+/// Event: the program's process ended. Payload: [`Death`].
+pub const DIED: &str = "died";
+/// Event: the kernel refuses the process that was to go on, for lack of memory or by a limit. No payload. Unless a module asks
+/// again, a fresh one is made from the store.
+pub const REFUSED: &str = "refused";
+/// Event: there is such a process. No payload.
+pub const BORN: &str = "born";
+/// Event: the program is another one, or in an older state: what was counted against it counts no more. No payload.
+pub const RENEWED: &str = "renewed";
+
+pub const INTERFACE: Interface = Interface {
+    name: NAME,
+    what: "what becomes of a program's process",
+    operations: &[
+        named(END, "it was the program's own end"),
+        named(RESPAWN, "a process goes on from the last commit"),
+        named(START_AGAIN, "a program that has not begun is started anew"),
+        named(GO_BACK, "a process goes on from an older generation"),
+        named(GIVE_UP, "nothing more is tried"),
+        named(ASK_AGAIN, "the kernel is asked for a process again, later"),
+    ],
+    events: &[
+        named(DIED, "the program's process ended"),
+        named(REFUSED, "the kernel refuses a process"),
+        named(BORN, "there is a process"),
+        named(RENEWED, "the program is another one, or in an older state"),
+    ],
+};
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum End {
+    /// It exited with this status, 0..=255.
+    Exited(i32),
+    /// This signal killed it.
+    Killed(i32),
+}
+
+/// What the program was about when its process ended, as far as protection goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Standing {
+    /// It was protected, or about to be.
+    Protected,
+    /// It had called exit, with this status.
+    Exiting(i32),
+    /// It ran without protection.
+    Suspended,
+    /// It met the same fatal signal too often, and the engine let it die.
+    GivenUp,
+}
+
+/// A death.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Death {
+    pub end: End,
+    /// The signal that killed it is the one by which the supervisor calls the engine, and found none: nobody meant its end.
+    pub by_call: bool,
+    pub standing: Standing,
+    /// Whether there is a commit to go on from.
+    pub has_commit: bool,
+    /// Sequence number of the last one.
+    pub seq: u64,
+    /// Somebody asked for the program to be stopped.
+    pub stopping: bool,
+    /// Restores that came to their end so far.
+    pub restored: u32,
+    /// The store cannot be read: one of `outlast_image::control::unreadable`.
+    pub unreadable: Option<u32>,
+    /// The OOM killer killed it.
+    pub shortage: Option<Shortage>,
+    /// Whether older generations are kept.
+    pub has_older: bool,
+}
+
+/// Lack of memory: what the program's control groups allow, in bytes, if they limit it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shortage {
+    pub limit: Option<u64>,
+}
+
+/// How to go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Respawn {
+    /// What the process died of.
+    pub signal: i32,
+    /// How long to wait first, while everything else goes on.
+    pub after: Duration,
+}
+
+/// Why nothing ordinary helps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Cause {
+    /// It dies of this signal again and again.
+    Signal(i32),
+    /// Its store cannot be read, for this reason (see [`Death::unreadable`]).
+    Unreadable(u32),
+}
+
+/// What is to be done about a death.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    End(End),
+    Respawn(Respawn),
+    StartAgain(i32),
+    GoBack(Cause),
+    GiveUp(Cause),
+    AskAgain(Duration),
+}

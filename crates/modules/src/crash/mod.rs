@@ -1,0 +1,83 @@
+//! `crash`: decides what a death means, and climbs the ladder: go on from the last commit, from an older one, give up. RMK's
+//! application crash recovery (Table 1), for all that ends a process.
+
+mod ladder;
+mod tries;
+
+use outlast_core::{Calls, Event, Failure, Manifest, Module, Payload, PinId};
+use outlast_interfaces::crash::{Settings, NAME};
+use outlast_interfaces::proc::{self, Death, Decision};
+use std::collections::BTreeMap;
+use tries::Tries;
+
+pub const MANIFEST: Manifest = Manifest {
+    name: NAME,
+    what: "decides what a death means",
+    make: || Box::new(Crash { proc: None, programs: BTreeMap::new() }),
+    budget: crate::BUDGET,
+    // Without it nobody is recovered.
+    reloads: 100,
+};
+
+struct Crash {
+    proc: Option<PinId>,
+    programs: BTreeMap<String, (Settings, Tries)>,
+}
+
+impl Module for Crash {
+    fn start(&mut self, calls: &mut Calls) -> Result<(), Failure> {
+        let proc = calls.use_pin(proc::NAME)?;
+        for event in [proc::DIED, proc::REFUSED, proc::BORN, proc::RENEWED] {
+            calls.subscr_event(proc, event)?;
+        }
+        self.proc = Some(proc);
+        Ok(())
+    }
+
+    fn protect(&mut self, _: &mut Calls, program: &str, settings: &Payload) -> Result<(), Failure> {
+        self.programs.insert(program.into(), (settings.read()?, Tries::default()));
+        Ok(())
+    }
+
+    fn release(&mut self, _: &mut Calls, program: &str) {
+        self.programs.remove(program);
+    }
+
+    fn on_event(&mut self, calls: &mut Calls, event: &Event) -> Result<(), Failure> {
+        let program = event.program.as_deref().unwrap_or_default();
+        let Some((settings, tries)) = self.programs.get_mut(program) else { return Ok(()) };
+        let decision = match event.name {
+            proc::DIED => {
+                let death: Death = event.payload.read()?;
+                ladder::decide(&death, settings.retries, tries)
+            }
+            proc::REFUSED => match tries.refused() {
+                Some(after) => Decision::AskAgain(after),
+                None => return Ok(()),
+            },
+            proc::BORN => {
+                tries.born();
+                return Ok(());
+            }
+            _ => {
+                *tries = Tries::default();
+                return Ok(());
+            }
+        };
+        let Some(proc) = self.proc else { return Ok(()) };
+        let (operation, argument) = command(&decision)?;
+        calls.issue_cmd(proc, operation, &argument).map(drop)
+    }
+}
+
+/// A decision as the pin wants it.
+fn command(decision: &Decision) -> Result<(&'static str, Payload), Failure> {
+    Ok(match decision {
+        Decision::End(end) => (proc::END, Payload::of(end)?),
+        Decision::Respawn(respawn) => (proc::RESPAWN, Payload::of(respawn)?),
+        Decision::StartAgain(signal) => (proc::START_AGAIN, Payload::of(signal)?),
+        Decision::GoBack(cause) => (proc::GO_BACK, Payload::of(cause)?),
+        Decision::GiveUp(cause) => (proc::GIVE_UP, Payload::of(cause)?),
+        Decision::AskAgain(after) => (proc::ASK_AGAIN, Payload::of(after)?),
+    })
+}

@@ -1,0 +1,26 @@
+//! The pin `proc`.
+
+use crate::desk::Shared;
+use outlast_core::{Event, Failure, Interface, Payload, Pin};
+use outlast_interfaces::proc::{self, Decision};
+
+pub struct Proc(pub Shared);
+
+impl Pin for Proc {
+    fn interface(&self) -> &'static Interface {
+        &proc::INTERFACE
+    }
+
+    fn operate(&mut self, operation: &'static str, argument: &Payload, _: &mut Vec<Event>) -> Result<Payload, Failure> {
+        let decision = match operation {
+            proc::END => Decision::End(argument.read()?),
+            proc::RESPAWN => Decision::Respawn(argument.read()?),
+            proc::START_AGAIN => Decision::StartAgain(argument.read()?),
+            proc::GO_BACK => Decision::GoBack(argument.read()?),
+            proc::GIVE_UP => Decision::GiveUp(argument.read()?),
+            _ => Decision::AskAgain(argument.read()?),
+        };
+        self.0.borrow_mut().decide(proc::NAME, decision)?;
+        Ok(Payload::NONE)
+    }
+}

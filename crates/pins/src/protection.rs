@@ -1,0 +1,215 @@
+//! One program's microkernel: the supervisor tells, modules decide, pins take it down, and the supervisor does it.
+
+use crate::desk::{Desk, Shared};
+use crate::peri::Peri;
+use crate::proc::Proc;
+use crate::sysc::Sysc;
+use outlast_core::confine::{self, Overrun};
+use outlast_core::{Event, Failure, Manifest, Microkernel, Notice, Payload};
+use outlast_image::inject::option;
+use outlast_interfaces::proc::{self, Death, Decision};
+use outlast_interfaces::sysc::Visible;
+use outlast_interfaces::{checkpoint, crash, peri, sysc, visible};
+use outlast_supervisor::again;
+use outlast_supervisor::decision::Decides;
+use outlast_supervisor::options::Options;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// In which way a program is to be protected: by which modules, and what each is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wishes {
+    pub crash: crash::Settings,
+    pub visible: Option<visible::Settings>,
+    pub checkpoint: Option<checkpoint::Settings>,
+}
+
+impl Wishes {
+    /// What a program that is protected in this way was wished.
+    pub fn of(options: &Options) -> Self {
+        let is = |bit| options.bits & bit != 0;
+        let outputs = if is(option::EACH_OUTPUT) { Visible::Each } else { Visible::Together };
+        let every = Duration::from_nanos(options.interval_ns);
+        Self {
+            crash: crash::Settings { retries: options.retries },
+            visible: (!is(option::NO_VISIBLE)).then_some(visible::Settings { outputs }),
+            checkpoint: (!every.is_zero()).then_some(checkpoint::Settings { every, sparing: is(option::SPARING) }),
+        }
+    }
+
+    /// The modules that protect it.
+    pub fn modules(&self) -> Vec<&'static str> {
+        let visible = self.visible.map(|_| visible::NAME);
+        let checkpoint = self.checkpoint.map(|_| checkpoint::NAME);
+        [Some(crash::NAME), visible, checkpoint].into_iter().flatten().collect()
+    }
+
+    /// Each module, and what it is told.
+    fn settings(&self) -> Result<Vec<(&'static str, Payload)>, Failure> {
+        let mut all = vec![(crash::NAME, Payload::of(&self.crash)?)];
+        if let Some(settings) = &self.visible {
+            all.push((visible::NAME, Payload::of(settings)?));
+        }
+        if let Some(settings) = &self.checkpoint {
+            all.push((checkpoint::NAME, Payload::of(settings)?));
+        }
+        Ok(all)
+    }
+}
+
+/// The modules that protect one program.
+pub struct Protection {
+    kernel: Microkernel,
+    desk: Shared,
+    failures: Vec<String>,
+}
+
+impl Protection {
+    /// Loads `modules`, and has those that are wished protect the program, which writes to `options` how its engine is to.
+    /// `failures`: how modules failed in this process before it began anew; each is loaded again so much less often.
+    ///
+    /// # Errors
+    /// A module that is wished cannot be loaded, or cannot do what is wished.
+    pub fn new(
+        program: &str,
+        wishes: &Wishes,
+        options: &mut Options,
+        modules: &[Manifest],
+        failures: &[String],
+    ) -> Result<Self, Failure> {
+        let mut plain = options.clone();
+        plain.interval_ns = 0;
+        plain.set(option::NO_VISIBLE, true);
+        for bit in [option::EACH_OUTPUT, option::SPARING] {
+            plain.set(bit, false);
+        }
+        let desk = Shared::new(Desk::new(program, plain).into());
+        let mut kernel = Microkernel::new();
+        install(&mut kernel, &desk);
+        let mut told = Vec::new();
+        for manifest in modules {
+            let mut before =
+                failures.iter().filter_map(|failure| parse(failure)).filter(|(name, _)| *name == manifest.name);
+            let count = before.clone().count() as u32;
+            if let Some((name, why)) = before.next_back() {
+                let again = if count <= manifest.reloads { "" } else { "; it is not loaded any more" };
+                told.push(format!("{name}: {}{again}", overrun(why)));
+            }
+            if count <= manifest.reloads {
+                kernel.load(Manifest { reloads: manifest.reloads - count, ..*manifest })?;
+            }
+        }
+        for (module, settings) in wishes.settings()? {
+            match kernel.protect(module, program, settings) {
+                // It has failed too often: what remains is told of below.
+                Err(Failure::NoSuchModule(_)) if !failures.is_empty() => (),
+                other => other?,
+            }
+        }
+        if let Some(chosen) = desk.borrow_mut().options.take() {
+            *options = chosen;
+        }
+        // Of several only the last is news.
+        let failures = told.into_iter().last().into_iter().collect();
+        Ok(Self { kernel, desk, failures })
+    }
+
+    fn raise(&mut self, name: &'static str, payload: Payload) {
+        let program = Some(self.desk.borrow().program.clone());
+        self.kernel.raise(Event { pin: proc::NAME, name, program, payload });
+    }
+
+    /// Asks the modules, and again if one of them failed on it before anything was decided.
+    fn ask(&mut self, name: &'static str, payload: &Payload) -> Option<Decision> {
+        for _ in 0..ASKED {
+            self.desk.borrow_mut().ask();
+            self.raise(name, payload.clone());
+            let decision = self.desk.borrow_mut().answer();
+            let notices = self.kernel.take_notices();
+            let has_failed = notices.iter().any(|notice| matches!(notice, Notice::Unloaded { again: true, .. }));
+            self.note(notices);
+            if decision.is_some() || !has_failed {
+                return decision;
+            }
+        }
+        None
+    }
+
+    fn note(&mut self, notices: Vec<Notice>) {
+        self.failures.extend(notices.into_iter().map(|notice| match notice {
+            Notice::Unloaded { module, why, again } => {
+                format!("{module}: {why}{}", if again { "" } else { "; it is not loaded any more" })
+            }
+            Notice::Failed { module, failure } => format!("{module}: {failure}"),
+        }));
+    }
+}
+
+/// How often a question is asked of modules that fail on it.
+const ASKED: u32 = 4;
+
+/// Makes the pins known that exist, over this desk.
+fn install(kernel: &mut Microkernel, desk: &Shared) {
+    let copy = |desk: &Shared| Rc::clone(desk);
+    let (for_proc, for_sysc, for_peri) = (copy(desk), copy(desk), copy(desk));
+    kernel.install_pin(&proc::INTERFACE, Box::new(move || Ok(Box::new(Proc(copy(&for_proc))))));
+    kernel.install_pin(&sysc::INTERFACE, Box::new(move || Ok(Box::new(Sysc(copy(&for_sysc))))));
+    kernel.install_pin(&peri::INTERFACE, Box::new(move || Ok(Box::new(Peri(copy(&for_peri))))));
+}
+
+impl Decides for Protection {
+    fn begin(&mut self) {
+        confine::guard(|module, why| again::execute(module, number(&why)));
+    }
+
+    fn died(&mut self, death: &Death) -> Option<Decision> {
+        let payload = Payload::of(death).ok()?;
+        self.ask(proc::DIED, &payload)
+    }
+
+    fn refused(&mut self) -> Option<Duration> {
+        match self.ask(proc::REFUSED, &Payload::NONE) {
+            Some(Decision::AskAgain(after)) => Some(after),
+            _ => None,
+        }
+    }
+
+    fn born(&mut self) {
+        self.raise(proc::BORN, Payload::NONE);
+    }
+
+    fn renewed(&mut self) {
+        self.raise(proc::RENEWED, Payload::NONE);
+    }
+
+    fn failures(&mut self) -> Vec<String> {
+        let notices = self.kernel.take_notices();
+        self.note(notices);
+        std::mem::take(&mut self.failures)
+    }
+}
+
+/// How a module failed, as a number for a command line.
+fn number(why: &Overrun) -> i64 {
+    match why {
+        Overrun::Panic(_) => 0,
+        Overrun::Time => -1,
+        Overrun::Memory => -2,
+        Overrun::Trap(signal) => i64::from(*signal),
+    }
+}
+
+fn overrun(number: i64) -> Overrun {
+    match number {
+        0 => Overrun::Panic(String::new()),
+        -1 => Overrun::Time,
+        -2 => Overrun::Memory,
+        signal => Overrun::Trap(signal as i32),
+    }
+}
+
+/// A module and a number, as `--failed` has them.
+fn parse(failure: &str) -> Option<(&str, i64)> {
+    let (module, why) = failure.split_once('=')?;
+    Some((module, why.parse().ok()?))
+}

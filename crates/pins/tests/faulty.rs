@@ -1,0 +1,243 @@
+//! Modules that fail while they are asked about a death: the program they protect is recovered, and nobody outside can tell.
+//!
+//! This program is the host as well: `faulty run PROGRAM ...` is `outlast run` with a module in place of `checkpoint` or `crash` that
+//! fails in the way that the environment says.
+#![no_main]
+
+use libtest_mimic::{Arguments, Trial};
+use outlast_core::confine::Counting;
+use outlast_core::{Budget, Calls, Event, Failure, Manifest, Module, Payload};
+use outlast_interfaces::{checkpoint, crash, proc, visible};
+use outlast_pins::{Protection, Wishes};
+use outlast_supervisor::adopt::{begin_again, Again};
+use outlast_supervisor::decision::Decides;
+use outlast_supervisor::options::Options;
+use outlast_supervisor::start::{run, Request};
+use outlast_supervisor::{again, departure, Error};
+use std::hint::black_box;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// In which way the module fails.
+const FAULT: &str = "FAULTY_MODULE";
+
+#[no_mangle]
+pub extern "C" fn main() -> libc::c_int {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match words.first().map(String::as_str) {
+        Some("run") => host(words[1..].to_vec()),
+        Some("supervise") => go_on(&words[1..]),
+        _ => libtest_mimic::run(&Arguments::from_args(), trials()).exit(),
+    }
+}
+
+/// Fails at every death, or at every third one.
+struct Faulty {
+    deaths: u32,
+}
+
+impl Module for Faulty {
+    fn start(&mut self, calls: &mut Calls) -> Result<(), Failure> {
+        let proc = calls.use_pin(proc::NAME)?;
+        calls.subscr_event(proc, proc::DIED)
+    }
+
+    fn protect(&mut self, _: &mut Calls, _: &str, _: &Payload) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn on_event(&mut self, _: &mut Calls, _: &Event) -> Result<(), Failure> {
+        self.deaths += 1;
+        match std::env::var(FAULT).as_deref() {
+            Ok("panic") => panic!("on purpose"),
+            Ok("third") => assert!(self.deaths % 3 != 0, "on purpose"),
+            Ok("loop") => loop {
+                black_box(0);
+            },
+            Ok("sleep") => std::thread::sleep(Duration::from_secs(3600)),
+            Ok("flood") => {
+                let mut all = Vec::new();
+                loop {
+                    all.push(black_box(vec![1u8; 4096]));
+                }
+            }
+            // SAFETY: none; that is what is tried.
+            Ok("wild") => unsafe { black_box(16 as *mut u8).write_volatile(1) },
+            Ok("abort") => std::process::abort(),
+            _ => (),
+        }
+        Ok(())
+    }
+}
+
+/// The modules that are compiled in, one of them replaced.
+fn modules() -> Vec<Manifest> {
+    let budget = Budget { time: Duration::from_millis(100), memory: 1 << 20 };
+    let replaced = if std::env::var(FAULT).as_deref() == Ok("undecided") { crash::NAME } else { checkpoint::NAME };
+    let faulty = |name| Manifest { name, what: "", make: || Box::new(Faulty { deaths: 0 }), budget, reloads: 2 };
+    let all = outlast_modules::all();
+    all.map(|manifest| if manifest.name == replaced { faulty(replaced) } else { manifest }).to_vec()
+}
+
+fn load(failures: &[String]) -> impl Fn(&str, &mut Options) -> Result<Box<dyn Decides>, Error> + '_ {
+    move |program, options| {
+        let wishes = Wishes {
+            crash: crash::Settings { retries: 3 },
+            visible: Some(visible::Settings { outputs: outlast_interfaces::sysc::Visible::Each }),
+            checkpoint: Some(checkpoint::Settings { every: Duration::from_secs(1), sparing: true }),
+        };
+        let protection = Protection::new(program, &wishes, options, &modules(), failures);
+        Ok(Box::new(protection.map_err(|failure| Error::Module(failure.to_string()))?))
+    }
+}
+
+fn host(argv: Vec<String>) -> ! {
+    let argv = argv.into_iter().map(Into::into).collect();
+    let (options, load) = (Options::default(), load(&[]));
+    let request = Request { argv, name: Some("it".into()), store: None, options, encrypt: None, load: &load };
+    match run(&request) {
+        Ok(end) => departure::depart(end),
+        Err(e) => panic!("{e}"),
+    }
+}
+
+fn go_on(words: &[String]) -> ! {
+    let (mut failures, mut ended, mut lock) = (Vec::new(), None, None);
+    let mut rest = words[1..].iter();
+    while let Some(word) = rest.next() {
+        match word.split_once('=') {
+            Some(("--failed", failure)) => failures.push(failure.to_string()),
+            Some(("--ended", end)) => ended = end.parse().ok().map(again::end_of),
+            _ if word == "--lock" => lock = rest.next().and_then(|fd| fd.parse().ok()),
+            _ => (),
+        }
+    }
+    let again = Again { failures: failures.clone(), ended };
+    let load = load(&failures);
+    match begin_again(&words[0], lock.expect("a lock"), again, &load) {
+        Ok(end) => departure::depart(end),
+        Err(e) => panic!("{e}"),
+    }
+}
+
+fn trials() -> Vec<Trial> {
+    // How it fails, how often that happens in five deaths and the program's end, and what the log says of it.
+    let all = [
+        ("panic", 3, "it panicked: on purpose"),
+        ("third", 2, "it panicked: on purpose"),
+        ("loop", 3, "it took longer than it may"),
+        ("sleep", 3, "it took longer than it may"),
+        ("flood", 3, "it took more memory than it may"),
+        ("wild", 3, "signal 11 met it"),
+        ("abort", 3, "signal 6 met it"),
+    ];
+    let disturb = all.into_iter().map(|(fault, times, what)| {
+        Trial::test(format!("a_module_disturbs_nobody::{fault}"), move || {
+            disturbs_nobody(fault, times, what);
+            Ok(())
+        })
+    });
+    let undecided = Trial::test("a_death_that_nobody_decides_about_leaves_everything_for_a_resume", || {
+        leaves_everything();
+        Ok(())
+    });
+    disturb.chain([undecided]).collect()
+}
+
+/// A program that answers lines, under a host.
+struct Run {
+    host: Child,
+    state: tempfile::TempDir,
+    answers: BufReader<std::process::ChildStdout>,
+}
+
+impl Run {
+    fn start(fault: &str) -> Self {
+        let state = tempfile::Builder::new().prefix("outlast-faulty.").tempdir_in("/dev/shm").expect("a folder");
+        let script = "while read -r x; do echo \"got $x\"; done; exit 7";
+        let mut host = Command::new(std::env::current_exe().expect("this program"));
+        host.args(["run", "sh", "-c", script]).env(FAULT, fault).env("OUTLAST_STATE_DIR", state.path());
+        let mut host = host.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a host");
+        let answers = BufReader::new(host.stdout.take().expect("a pipe"));
+        Self { host, state, answers }
+    }
+
+    /// Sends a line, and demands its answer.
+    fn ask(&mut self, line: &str) {
+        writeln!(self.host.stdin.as_ref().expect("a pipe"), "{line}").expect("it reads");
+        let mut answer = String::new();
+        self.answers.read_line(&mut answer).expect("it answers");
+        assert_eq!(answer, format!("got {line}\n"));
+    }
+
+    fn log(&self) -> Vec<serde_json::Value> {
+        let log = std::fs::read_to_string(self.state.path().join("it/log.jsonl")).unwrap_or_default();
+        log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    }
+
+    fn count(&self, event: &str) -> usize {
+        self.log().iter().filter(|entry| entry["event"] == event).count()
+    }
+
+    /// The program's process, once it is protected.
+    fn pid(&self) -> i32 {
+        self.await_until("protection", || self.count("injected") == 1);
+        let log = self.log();
+        let pid = log.iter().rev().find_map(|entry| match entry["event"].as_str() {
+            Some("injected" | "recovered") => entry["pid"].as_i64(),
+            _ => None,
+        });
+        pid.filter(|pid| *pid > 1).expect("a process") as i32
+    }
+
+    /// Kills the program's process and waits for its recovery.
+    fn kill(&self) {
+        let recovered = self.count("recovered");
+        // SAFETY: plain system call, on a process of this test's host.
+        unsafe { libc::kill(self.pid(), libc::SIGKILL) };
+        self.await_until("a recovery", || self.count("recovered") > recovered);
+    }
+
+    fn await_until(&self, what: &str, done: impl Fn() -> bool) {
+        let asked = Instant::now();
+        while !done() {
+            assert!(asked.elapsed() < Duration::from_secs(60), "{what} does not come: {:#?}", self.log());
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+fn disturbs_nobody(fault: &str, times: usize, what: &str) {
+    let mut run = Run::start(fault);
+    let host = run.host.id();
+    for n in 0..5 {
+        run.ask(&format!("{n} before"));
+        run.kill();
+        run.ask(&format!("{n} after"));
+    }
+    drop(run.host.stdin.take());
+    let status = run.host.wait().expect("an end");
+    assert_eq!((status.code(), run.host.id()), (Some(7), host));
+    let failures: Vec<_> = run.log().into_iter().filter(|entry| entry["event"] == "module-failed").collect();
+    let cause = |entry: &serde_json::Value| entry["cause"].as_str().unwrap_or_default().to_string();
+    assert_eq!(failures.len(), times, "{:#?}", run.log());
+    assert!(failures.iter().all(|entry| cause(entry).starts_with(&format!("checkpoint: {what}"))), "{failures:#?}");
+    let is_last = |entry: &serde_json::Value| cause(entry).ends_with("; it is not loaded any more");
+    assert_eq!(failures.iter().filter(|entry| is_last(entry)).count(), usize::from(times == 3), "{failures:#?}");
+}
+
+fn leaves_everything() {
+    let mut run = Run::start("undecided");
+    run.ask("once");
+    // SAFETY: plain system call, on a process of this test's host.
+    unsafe { libc::kill(run.pid(), libc::SIGKILL) };
+    let status = run.host.wait().expect("an end");
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(libc::SIGKILL));
+    let gave_up = run.log().into_iter().find(|entry| entry["event"] == "gave-up").expect("it says so");
+    assert!(gave_up["cause"].as_str().unwrap_or_default().contains("no module decides"), "{gave_up}");
+    assert!(run.state.path().join("it/session").exists() && run.state.path().join("it/store").exists());
+}

@@ -1,0 +1,30 @@
+//! Who decides what a death means. The supervisor asks and acts; nothing here decides.
+
+use crate::error::Error;
+use crate::options::Options;
+pub use outlast_interfaces::proc::{Cause, Death, Decision, Respawn, Shortage, Standing};
+use std::time::Duration;
+
+/// The policies that protect one program.
+pub trait Decides {
+    /// The program has begun: from here on a policy may fail in any way.
+    fn begin(&mut self);
+
+    /// A death. None: nobody decides about it.
+    fn died(&mut self, death: &Death) -> Option<Decision>;
+
+    /// The kernel refuses a process for lack of memory or by a limit: when to ask again, if at all.
+    fn refused(&mut self) -> Option<Duration>;
+
+    /// It did not refuse it.
+    fn born(&mut self);
+
+    /// The program is another one, or in an older state.
+    fn renewed(&mut self);
+
+    /// Policies that failed since this was asked last, and how, in words.
+    fn failures(&mut self) -> Vec<String>;
+}
+
+/// Makes the policies for the program of this name, which may set how the engine is to protect it.
+pub type Load<'a> = &'a dyn Fn(&str, &mut Options) -> Result<Box<dyn Decides>, Error>;
