@@ -7,6 +7,7 @@ mod durable;
 mod generations;
 mod interactive;
 mod memory;
+mod modules;
 mod print;
 mod redis;
 mod respawn;
@@ -22,6 +23,7 @@ use durable::Durable;
 use generations::Generations;
 use interactive::Interactive;
 use memory::Memory;
+use modules::Modules;
 use print::Print;
 use redis::Redis;
 use respawn::Respawn;
@@ -45,6 +47,7 @@ pub fn all() -> Vec<Box<dyn Measurement>> {
         Box::new(Threads),
         Box::new(Redis),
         Box::new(Rollback),
+        Box::new(Modules),
         Box::new(Respawn { megabytes: 10, commits: 0, limit: 4.0 }),
         Box::new(Respawn { megabytes: 1024, commits: 0, limit: 12.0 }),
         Box::new(Respawn { megabytes: 10, commits: 10_000, limit: 4.0 }),
