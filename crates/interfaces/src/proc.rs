@@ -1,7 +1,7 @@
 //! The pin `proc`: what becomes of a program's process. Not in RMK's Table 3, where recovery is part of the modules.
 //!
-//! A death is decided by the first command about it that a module issues while it is told of [`DIED`] or [`REFUSED`]; later
-//! ones are refused.
+//! What is asked is decided by the first command about it that a module issues while it is told of [`DIED`], [`STUCK`] or
+//! [`REFUSED`]; later ones are refused.
 
 use crate::named;
 use outlast_core::Interface;
@@ -16,8 +16,10 @@ pub const END: &str = "end";
 pub const RESPAWN: &str = "respawn";
 /// Operation: a program that has not begun is started anew. Argument: `i32`, the signal that killed it.
 pub const START_AGAIN: &str = "start_again";
-/// Operation: a process goes on from an older generation. Argument: [`Cause`].
+/// Operation: the last commit is not to be gone on from, but an older generation; [`STUCK`] asks from which. Argument: [`Cause`].
 pub const GO_BACK: &str = "go_back";
+/// Operation: a process goes on from this generation. Argument: [`Step`].
+pub const GO_BACK_TO: &str = "go_back_to";
 /// Operation: nothing more is tried. Argument: [`Cause`].
 pub const GIVE_UP: &str = "give_up";
 /// Operation: the kernel is asked for a process again, later. Argument: `Duration`.
@@ -25,6 +27,8 @@ pub const ASK_AGAIN: &str = "ask_again";
 
 /// Event: the program's process ended. Payload: [`Death`].
 pub const DIED: &str = "died";
+/// Event: an older generation is to be chosen, also because the one that was chosen turned out to be damaged. Payload: [`Stuck`].
+pub const STUCK: &str = "stuck";
 /// Event: the kernel refuses the process that was to go on, for lack of memory or by a limit. No payload. Unless a module asks
 /// again, a fresh one is made from the store.
 pub const REFUSED: &str = "refused";
@@ -40,12 +44,14 @@ pub const INTERFACE: Interface = Interface {
         named(END, "it was the program's own end"),
         named(RESPAWN, "a process goes on from the last commit"),
         named(START_AGAIN, "a program that has not begun is started anew"),
-        named(GO_BACK, "a process goes on from an older generation"),
+        named(GO_BACK, "an older generation is to be gone on from"),
+        named(GO_BACK_TO, "a process goes on from this generation"),
         named(GIVE_UP, "nothing more is tried"),
         named(ASK_AGAIN, "the kernel is asked for a process again, later"),
     ],
     events: &[
         named(DIED, "the program's process ended"),
+        named(STUCK, "an older generation is to be chosen"),
         named(REFUSED, "the kernel refuses a process"),
         named(BORN, "there is a process"),
         named(RENEWED, "the program is another one, or in an older state"),
@@ -121,6 +127,33 @@ pub enum Cause {
     Unreadable(u32),
 }
 
+/// What there is to go back to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stuck {
+    pub cause: Cause,
+    /// Address of the instruction that failed last; 0 if that is not known.
+    pub instruction: u64,
+    /// The generations that are kept, ascending.
+    pub kept: Vec<u64>,
+}
+
+/// Where to go back to, and in which way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Step {
+    pub generation: u64,
+    pub surroundings: Surroundings,
+}
+
+/// What is different from the last time, so that what depends on it may come out otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Surroundings {
+    Same,
+    /// There is room between new mappings.
+    Room,
+    /// And calls are delayed.
+    RoomAndDelays,
+}
+
 /// What is to be done about a death.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
@@ -128,6 +161,7 @@ pub enum Decision {
     Respawn(Respawn),
     StartAgain(i32),
     GoBack(Cause),
+    GoBackTo(Step),
     GiveUp(Cause),
     AskAgain(Duration),
 }

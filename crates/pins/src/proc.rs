@@ -17,6 +17,7 @@ impl Pin for Proc {
             proc::RESPAWN => Decision::Respawn(argument.read()?),
             proc::START_AGAIN => Decision::StartAgain(argument.read()?),
             proc::GO_BACK => Decision::GoBack(argument.read()?),
+            proc::GO_BACK_TO => Decision::GoBackTo(argument.read()?),
             proc::GIVE_UP => Decision::GiveUp(argument.read()?),
             _ => Decision::AskAgain(argument.read()?),
         };

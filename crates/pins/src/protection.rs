@@ -7,7 +7,7 @@ use crate::sysc::Sysc;
 use outlast_core::confine::{self, Overrun};
 use outlast_core::{Event, Failure, Manifest, Microkernel, Notice, Payload};
 use outlast_image::inject::option;
-use outlast_interfaces::proc::{self, Death, Decision};
+use outlast_interfaces::proc::{self, Death, Decision, Step, Stuck};
 use outlast_interfaces::sysc::Visible;
 use outlast_interfaces::{checkpoint, crash, peri, sysc, visible};
 use outlast_supervisor::again;
@@ -170,6 +170,14 @@ impl Decides for Protection {
     fn refused(&mut self) -> Option<Duration> {
         match self.ask(proc::REFUSED, &Payload::NONE) {
             Some(Decision::AskAgain(after)) => Some(after),
+            _ => None,
+        }
+    }
+
+    fn stuck(&mut self, stuck: &Stuck) -> Option<Step> {
+        let payload = Payload::of(stuck).ok()?;
+        match self.ask(proc::STUCK, &payload) {
+            Some(Decision::GoBackTo(step)) => Some(step),
             _ => None,
         }
     }

@@ -67,11 +67,15 @@ impl Supervisor {
             Some(Decision::StartAgain(_)) if self.adopted => Some(end),
             Some(Decision::StartAgain(signal)) => self.start_again(signal, died),
             Some(Decision::GoBack(Cause::Signal(signal))) => {
-                self.go_further_back(&names::signal(signal), signal, End::Killed(signal))
+                self.go_further_back(&names::signal(signal), Cause::Signal(signal), End::Killed(signal))
             }
             Some(Decision::GoBack(Cause::Unreadable(reason))) => {
                 self.kept = true;
-                self.go_further_back(&unreadable::sentence(reason, self.generation.control()), 0, end)
+                self.go_further_back(
+                    &unreadable::sentence(reason, self.generation.control()),
+                    Cause::Unreadable(reason),
+                    end,
+                )
             }
             Some(Decision::GiveUp(Cause::Signal(signal))) => {
                 let resuming = self.recovering.as_ref().is_some_and(|r| r.kind == Kind::Resumed);
@@ -85,7 +89,7 @@ impl Supervisor {
                 self.kept = true;
                 Some(self.give_up(&unreadable::sentence(reason, self.generation.control()), end))
             }
-            Some(Decision::AskAgain(_)) | None => Some(self.leave_undecided(&death, end)),
+            Some(Decision::GoBackTo(_) | Decision::AskAgain(_)) | None => Some(self.leave_undecided(&death, end)),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::options::Options;
-pub use outlast_interfaces::proc::{Cause, Death, Decision, Respawn, Shortage, Standing};
+pub use outlast_interfaces::proc::{Cause, Death, Decision, Respawn, Shortage, Standing, Step, Stuck, Surroundings};
 use std::time::Duration;
 
 /// The policies that protect one program.
@@ -12,6 +12,9 @@ pub trait Decides {
 
     /// A death. None: nobody decides about it.
     fn died(&mut self, death: &Death) -> Option<Decision>;
+
+    /// An older generation is to be gone on from; which, and in which way. None: from none of them.
+    fn stuck(&mut self, stuck: &Stuck) -> Option<Step>;
 
     /// The kernel refuses a process for lack of memory or by a limit: when to ask again, if at all.
     fn refused(&mut self) -> Option<Duration>;

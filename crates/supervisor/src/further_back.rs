@@ -2,6 +2,7 @@
 //! what it read since is not read again, and files that it wrote to stay as they are.
 
 use crate::clock;
+use crate::decision::{Cause, Step, Stuck, Surroundings};
 use crate::end::End;
 use crate::error::Error;
 use crate::exec::Handover;
@@ -26,53 +27,25 @@ use std::time::Duration;
 /// The numbers of commits, notes and completions of the dead must mean nothing to a program that went back.
 const APART: u64 = 16;
 
-/// Which generations were tried against a failure.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FurtherBack {
-    /// Signal and instruction of the failure.
-    failure: (i32, u64),
-    /// The generation that was gone back to last; 0: none.
-    tried: u64,
-    /// How often the failure was met with a generation.
-    times: usize,
-}
-
-/// What is different from the second time on that a failure is met with a generation, and in words.
-const OTHERWISE: [(u32, &str); 3] = [
-    (0, ""),
-    (perturbation::ROOM, ", with room between new mappings"),
-    (perturbation::ROOM | perturbation::DELAYS, ", with room between new mappings, and calls delayed"),
-];
-
-impl FurtherBack {
-    /// What to go back to now, of the generations kept (ascending): the newest at first, an older one each time that the same
-    /// failure comes again, or another one before there was a new generation; the oldest again while there are other surroundings
-    /// that were not tried. None: there is nothing left.
-    pub fn next(&self, failure: (i32, u64), kept: &[u64]) -> Option<FurtherBack> {
-        let repeats = self.tried > 0 && failure == self.failure;
-        let has_progressed = kept.last().is_some_and(|newest| *newest > self.tried);
-        let before = if repeats || !has_progressed { self.tried } else { u64::MAX };
-        let before = if self.tried == 0 { u64::MAX } else { before };
-        let goes_on = before != u64::MAX;
-        let times = if goes_on { self.times } else { 0 };
-        let older = kept.iter().rev().copied().find(|number| *number < before);
-        let again = (goes_on && times < OTHERWISE.len() && kept.contains(&self.tried)).then_some(self.tried);
-        Some(FurtherBack { failure, tried: older.or(again)?, times: times + 1 })
-    }
-
-    /// The surroundings of this try.
-    fn surroundings(&self) -> (u32, &'static str) {
-        OTHERWISE[self.times.saturating_sub(1).min(OTHERWISE.len() - 1)]
+/// Surroundings as the engine knows them, and in words.
+fn surroundings(surroundings: Surroundings) -> (u32, &'static str) {
+    match surroundings {
+        Surroundings::Same => (0, ""),
+        Surroundings::Room => (perturbation::ROOM, ", with room between new mappings"),
+        Surroundings::RoomAndDelays => {
+            (perturbation::ROOM | perturbation::DELAYS, ", with room between new mappings, and calls delayed")
+        }
     }
 }
 
 impl Supervisor {
     /// The same failure again and again: goes back to an older generation, or gives up.
-    pub(crate) fn go_further_back(&mut self, cause: &str, signal: i32, end: End) -> Option<End> {
+    pub(crate) fn go_further_back(&mut self, cause: &str, why: Cause, end: End) -> Option<End> {
         let died = clock::monotonic();
         // What the engine had said comes first in the log.
         self.drain_events();
-        let failure = (signal, self.generation.control().fault_rip.load(Acquire));
+        let instruction = self.generation.control().fault_rip.load(Acquire);
+        let mut has_tried = false;
         let mut archive = match self.take_archive() {
             Ok(Some(archive)) => archive,
             Ok(None) => return Some(self.give_up(cause, end)),
@@ -80,15 +53,20 @@ impl Supervisor {
         };
         loop {
             let kept: Vec<u64> = archive.kept().iter().map(|kept| kept.number).collect();
-            let Some(next) = self.further_back.next(failure, &kept) else {
-                let cause = match self.further_back.tried {
-                    0 => format!("{cause} again and again, and no older generation is kept"),
-                    _ => format!("{cause} again and again, also from all older generations and in other surroundings"),
+            let is_empty = kept.is_empty();
+            let step = self.decides.stuck(&Stuck { cause: why, instruction, kept });
+            self.log_failures();
+            let Some(Step { generation: number, surroundings: wanted }) = step else {
+                let cause = match is_empty && !has_tried {
+                    true => format!("{cause} again and again, and no older generation is kept"),
+                    false => {
+                        format!("{cause} again and again, also from all older generations and in other surroundings")
+                    }
                 };
                 return Some(self.give_up(&cause, end));
             };
-            self.further_back = next;
-            let (number, (perturbation, otherwise)) = (next.tried, next.surroundings());
+            has_tried = true;
+            let (perturbation, otherwise) = surroundings(wanted);
             match self.verify(&archive, number).and_then(|()| self.become_generation(&mut archive, number)) {
                 Ok(kept) => {
                     self.keeping = Keeping::Paused(archive);
@@ -303,58 +281,4 @@ fn new_id() -> Result<[u8; 16], ArchiveError> {
     let mut id = [0; 16];
     rustix::rand::getrandom(&mut id, rustix::rand::GetRandomFlags::empty())?;
     Ok(id)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const CRASH: (i32, u64) = (libc::SIGSEGV, 0x1000);
-    const OTHER: (i32, u64) = (libc::SIGABRT, 0x2000);
-
-    /// Goes back as often as there is something to go back to, the failure being the same; the generations tried, and how.
-    fn all_tries(mut state: FurtherBack, kept: &[u64]) -> Vec<(u64, u32)> {
-        let (mut kept, mut tries) = (kept.to_vec(), Vec::new());
-        while let Some(next) = state.next(CRASH, &kept) {
-            state = next;
-            kept.retain(|number| *number <= state.tried);
-            tries.push((state.tried, state.surroundings().0));
-            assert!(tries.len() < 100, "it has no end");
-        }
-        tries
-    }
-
-    const ROOM: u32 = perturbation::ROOM;
-    const ALL: u32 = perturbation::ROOM | perturbation::DELAYS;
-
-    fn tried(tried: u64) -> FurtherBack {
-        FurtherBack { failure: CRASH, tried, times: OTHERWISE.len() }
-    }
-
-    #[test]
-    fn the_same_failure_goes_further_back_each_time_and_meets_other_surroundings_until_there_is_nothing_left() {
-        let expected = [(9, 0), (8, ROOM), (5, ALL), (3, ALL)];
-        assert_eq!(all_tries(FurtherBack::default(), &[3, 5, 8, 9]), expected);
-        // Generations made since then come from the one that did not help.
-        assert_eq!(tried(3).next(CRASH, &[3, 10, 11]), None);
-    }
-
-    #[test]
-    fn one_generation_is_tried_in_all_surroundings() {
-        assert_eq!(all_tries(FurtherBack::default(), &[4]), [(4, 0), (4, ROOM), (4, ALL)]);
-        assert_eq!(all_tries(FurtherBack::default(), &[3, 4]), [(4, 0), (3, ROOM), (3, ALL)]);
-    }
-
-    #[test]
-    fn another_failure_after_progress_begins_with_the_newest() {
-        let next = |failure, kept: &[u64]| tried(5).next(failure, kept).map(|next| (next.tried, next.surroundings().0));
-        assert_eq!(next(OTHER, &[3, 5, 10]), Some((10, 0)));
-        assert_eq!(next(OTHER, &[3, 5]), Some((3, ALL)));
-        assert_eq!(next(CRASH, &[3, 5, 10]), Some((3, ALL)));
-    }
-
-    #[test]
-    fn nothing_kept_is_nothing_to_go_back_to() {
-        assert_eq!(FurtherBack::default().next(CRASH, &[]), None);
-    }
 }

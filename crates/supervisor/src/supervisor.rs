@@ -7,7 +7,6 @@ use crate::error::Error;
 use crate::exec::Handover;
 use crate::fault_list::FaultList;
 use crate::forward::GroupSignals;
-use crate::further_back::FurtherBack;
 use crate::generation::Generation;
 use crate::keeping::Keeping;
 use crate::kin::{Change, Kin};
@@ -71,7 +70,6 @@ pub struct Supervisor {
     pub(crate) group_signals: GroupSignals,
     /// Older generations, if they are wanted.
     pub(crate) keeping: Keeping,
-    pub(crate) further_back: FurtherBack,
     /// For whoever waits at a terminal of ours.
     pub(crate) bar: Bar,
     /// A respawn whose end the engine has not yet reported.
@@ -127,7 +125,6 @@ impl Supervisor {
             decides,
             group_signals: GroupSignals::default(),
             keeping: Keeping::default(),
-            further_back: FurtherBack::default(),
             bar: Bar::none(),
             recovering: None,
             count: None,

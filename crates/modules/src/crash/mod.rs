@@ -1,12 +1,14 @@
 //! `crash`: decides what a death means, and climbs the ladder: go on from the last commit, from an older one, give up. RMK's
 //! application crash recovery (Table 1), for all that ends a process.
 
+mod further_back;
 mod ladder;
 mod tries;
 
+use further_back::FurtherBack;
 use outlast_core::{Calls, Event, Failure, Manifest, Module, Payload, PinId};
 use outlast_interfaces::crash::{Settings, NAME};
-use outlast_interfaces::proc::{self, Death, Decision};
+use outlast_interfaces::proc::{self, Death, Decision, Stuck};
 use std::collections::BTreeMap;
 use tries::Tries;
 
@@ -21,13 +23,13 @@ pub const MANIFEST: Manifest = Manifest {
 
 struct Crash {
     proc: Option<PinId>,
-    programs: BTreeMap<String, (Settings, Tries)>,
+    programs: BTreeMap<String, (Settings, Tries, FurtherBack)>,
 }
 
 impl Module for Crash {
     fn start(&mut self, calls: &mut Calls) -> Result<(), Failure> {
         let proc = calls.use_pin(proc::NAME)?;
-        for event in [proc::DIED, proc::REFUSED, proc::BORN, proc::RENEWED] {
+        for event in [proc::DIED, proc::STUCK, proc::REFUSED, proc::BORN, proc::RENEWED] {
             calls.subscr_event(proc, event)?;
         }
         self.proc = Some(proc);
@@ -35,7 +37,7 @@ impl Module for Crash {
     }
 
     fn protect(&mut self, _: &mut Calls, program: &str, settings: &Payload) -> Result<(), Failure> {
-        self.programs.insert(program.into(), (settings.read()?, Tries::default()));
+        self.programs.insert(program.into(), (settings.read()?, Tries::default(), FurtherBack::default()));
         Ok(())
     }
 
@@ -45,11 +47,18 @@ impl Module for Crash {
 
     fn on_event(&mut self, calls: &mut Calls, event: &Event) -> Result<(), Failure> {
         let program = event.program.as_deref().unwrap_or_default();
-        let Some((settings, tries)) = self.programs.get_mut(program) else { return Ok(()) };
+        let Some((settings, tries, back)) = self.programs.get_mut(program) else { return Ok(()) };
         let decision = match event.name {
             proc::DIED => {
                 let death: Death = event.payload.read()?;
                 ladder::decide(&death, settings.retries, tries)
+            }
+            proc::STUCK => {
+                let stuck: Stuck = event.payload.read()?;
+                match back.next(&stuck) {
+                    Some(step) => Decision::GoBackTo(step),
+                    None => Decision::GiveUp(stuck.cause),
+                }
             }
             proc::REFUSED => match tries.refused() {
                 Some(after) => Decision::AskAgain(after),
@@ -77,6 +86,7 @@ fn command(decision: &Decision) -> Result<(&'static str, Payload), Failure> {
         Decision::Respawn(respawn) => (proc::RESPAWN, Payload::of(respawn)?),
         Decision::StartAgain(signal) => (proc::START_AGAIN, Payload::of(signal)?),
         Decision::GoBack(cause) => (proc::GO_BACK, Payload::of(cause)?),
+        Decision::GoBackTo(step) => (proc::GO_BACK_TO, Payload::of(step)?),
         Decision::GiveUp(cause) => (proc::GIVE_UP, Payload::of(cause)?),
         Decision::AskAgain(after) => (proc::ASK_AGAIN, Payload::of(after)?),
     })

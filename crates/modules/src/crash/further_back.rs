@@ -1,0 +1,91 @@
+//! Rung 6: which older generation to try against a failure, and in which surroundings (progressive retry).
+
+use outlast_interfaces::proc::{Cause, Step, Stuck, Surroundings};
+
+/// Which generations were tried.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FurtherBack {
+    /// Cause and instruction of the failure.
+    failure: Option<(Cause, u64)>,
+    /// The generation that was gone back to last; 0: none.
+    tried: u64,
+    /// How often the failure was met with a generation.
+    times: usize,
+}
+
+/// From the second time on that a failure is met with a generation something is different.
+const OTHERWISE: [Surroundings; 3] = [Surroundings::Same, Surroundings::Room, Surroundings::RoomAndDelays];
+
+impl FurtherBack {
+    /// What to go back to now: the newest at first, an older one each time that the same failure comes again, or another one before
+    /// there was a new generation; the oldest again while there are other surroundings that were not tried. None: there is nothing
+    /// left.
+    pub fn next(&mut self, stuck: &Stuck) -> Option<Step> {
+        let failure = Some((stuck.cause, stuck.instruction));
+        let kept = &stuck.kept;
+        let repeats = self.tried > 0 && failure == self.failure;
+        let has_progressed = kept.last().is_some_and(|newest| *newest > self.tried);
+        let goes_on = self.tried > 0 && (repeats || !has_progressed);
+        let before = if goes_on { self.tried } else { u64::MAX };
+        let times = if goes_on { self.times } else { 0 };
+        let older = kept.iter().rev().copied().find(|number| *number < before);
+        let again = (goes_on && times < OTHERWISE.len() && kept.contains(&self.tried)).then_some(self.tried);
+        *self = Self { failure, tried: older.or(again)?, times: times + 1 };
+        Some(Step { generation: self.tried, surroundings: OTHERWISE[times.min(OTHERWISE.len() - 1)] })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Surroundings::{Room, RoomAndDelays, Same};
+    use super::*;
+
+    const CRASH: (Cause, u64) = (Cause::Signal(libc::SIGSEGV), 0x1000);
+    const OTHER: (Cause, u64) = (Cause::Signal(libc::SIGABRT), 0x2000);
+
+    fn next(state: &mut FurtherBack, (cause, instruction): (Cause, u64), kept: &[u64]) -> Option<(u64, Surroundings)> {
+        let step = state.next(&Stuck { cause, instruction, kept: kept.to_vec() });
+        step.map(|step| (step.generation, step.surroundings))
+    }
+
+    /// Goes back as often as there is something to go back to, the failure being the same; the generations tried, and how.
+    fn all_tries(mut state: FurtherBack, kept: &[u64]) -> Vec<(u64, Surroundings)> {
+        let (mut kept, mut tries) = (kept.to_vec(), Vec::new());
+        while let Some(step) = next(&mut state, CRASH, &kept) {
+            kept.retain(|number| *number <= step.0);
+            tries.push(step);
+            assert!(tries.len() < 100, "it has no end");
+        }
+        tries
+    }
+
+    fn tried(tried: u64) -> FurtherBack {
+        FurtherBack { failure: Some(CRASH), tried, times: OTHERWISE.len() }
+    }
+
+    #[test]
+    fn the_same_failure_goes_further_back_each_time_and_meets_other_surroundings_until_there_is_nothing_left() {
+        let expected = [(9, Same), (8, Room), (5, RoomAndDelays), (3, RoomAndDelays)];
+        assert_eq!(all_tries(FurtherBack::default(), &[3, 5, 8, 9]), expected);
+        // Generations made since then come from the one that did not help.
+        assert_eq!(next(&mut tried(3), CRASH, &[3, 10, 11]), None);
+    }
+
+    #[test]
+    fn one_generation_is_tried_in_all_surroundings() {
+        assert_eq!(all_tries(FurtherBack::default(), &[4]), [(4, Same), (4, Room), (4, RoomAndDelays)]);
+        assert_eq!(all_tries(FurtherBack::default(), &[3, 4]), [(4, Same), (3, Room), (3, RoomAndDelays)]);
+    }
+
+    #[test]
+    fn another_failure_after_progress_begins_with_the_newest() {
+        assert_eq!(next(&mut tried(5), OTHER, &[3, 5, 10]), Some((10, Same)));
+        assert_eq!(next(&mut tried(5), OTHER, &[3, 5]), Some((3, RoomAndDelays)));
+        assert_eq!(next(&mut tried(5), CRASH, &[3, 5, 10]), Some((3, RoomAndDelays)));
+    }
+
+    #[test]
+    fn nothing_kept_is_nothing_to_go_back_to() {
+        assert_eq!(next(&mut FurtherBack::default(), CRASH, &[]), None);
+    }
+}
