@@ -115,6 +115,7 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "files",
             "python_script",
             "written_pages",
+            "unreadable",
             "dense",
             "signals",
             "threads",

@@ -46,6 +46,7 @@ impl Measurement for Modules {
         let death = Death {
             end: End::Killed(libc::SIGKILL).into(),
             by_call: false,
+            by_engine: false,
             standing: Standing::Protected,
             has_commit: true,
             seq: 7,

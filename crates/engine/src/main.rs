@@ -72,6 +72,7 @@ mod thread;
 mod threads;
 mod tracker;
 mod undo;
+mod unreadable;
 mod user;
 mod waiting;
 mod world;

@@ -5,6 +5,7 @@ use crate::hot::HotSet;
 use crate::mutant::without;
 use crate::regions;
 use crate::tracker::{Pages, Standing, Track};
+use crate::unreadable;
 use outlast_image::mutant::Mutant;
 use outlast_store::{MappedRegion, Store};
 
@@ -48,12 +49,12 @@ impl Pages for Saving<'_> {
 
     fn save(&mut self, tracker: &mut dyn Track, start: u64, end: u64) {
         let advice = self.advice;
-        advice.each_unguarded(start, end, |start, end| self.save_readable(tracker, start, end));
+        advice.each_unguarded(start, end, |start, end| self.save_unguarded(tracker, start, end));
     }
 }
 
 impl Saving<'_> {
-    fn save_readable(&mut self, tracker: &mut dyn Track, start: u64, end: u64) {
+    fn save_unguarded(&mut self, tracker: &mut dyn Track, start: u64, end: u64) {
         let mut at = start;
         while at < end {
             let standing = self.standing(at);
@@ -74,10 +75,12 @@ impl Saving<'_> {
     /// Most of it may be untouched file pages or zeroes, which need no room.
     fn save_new(&mut self, tracker: &mut dyn Track, start: u64, end: u64) {
         self.has_grown |= !regions::are_known(start, end);
-        tracker.private(start, end, &mut |a, b| {
-            self.count += ((b - a) / 4096) as usize;
-            // SAFETY: as in `save_page`.
-            self.store.pages(a, unsafe { core::slice::from_raw_parts(a as *const u8, (b - a) as usize) });
+        tracker.private(start, end, &mut |start, end| {
+            self.count += ((end - start) / 4096) as usize;
+            unreadable::each_readable(start, end, |a, b| {
+                // SAFETY: as in `save_page`.
+                self.store.pages(a, unsafe { core::slice::from_raw_parts(a as *const u8, (b - a) as usize) });
+            });
         });
         tracker.arm(start, end);
     }
@@ -105,9 +108,11 @@ impl Saving<'_> {
     #[inline]
     fn save_page(&mut self, address: u64) {
         self.count += 1;
-        // SAFETY: the tracker reported the page as present in a region of the program; the program is parked. A
-        // region that loses its read permission was committed right before.
-        let page = unsafe { &*(address as *const [u8; 4096]) };
-        self.store.page(address, page);
+        unreadable::each_readable(address, address + 4096, |at, _| {
+            // SAFETY: the tracker reported the page as present in a region of the program; the program is parked, and the page
+            // readable for the moment.
+            let page = unsafe { &*(at as *const [u8; 4096]) };
+            self.store.page(at, page);
+        });
     }
 }

@@ -86,6 +86,8 @@ pub struct Death {
     pub end: End,
     /// The signal that killed it is the one by which the supervisor calls the engine, and found none: nobody meant its end.
     pub by_call: bool,
+    /// The engine met an error of its own and ended the process.
+    pub by_engine: bool,
     pub standing: Standing,
     /// Whether there is a commit to go on from.
     pub has_commit: bool,

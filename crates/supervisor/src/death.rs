@@ -12,7 +12,7 @@ use crate::supervisor::Supervisor;
 use crate::{again, unreadable};
 use outlast_image::control::state;
 use outlast_interfaces::proc;
-use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 
 impl From<End> for proc::End {
     fn from(end: End) -> Self {
@@ -80,9 +80,12 @@ impl Supervisor {
             Some(Decision::GiveUp(Cause::Signal(signal))) => {
                 let resuming = self.recovering.as_ref().is_some_and(|r| r.kind == Kind::Resumed);
                 // With more memory it can be resumed.
-                self.kept |= resuming || shortage.is_some();
-                let what =
-                    shortage.map_or_else(|| names::signal(signal), |shortage| format!("lack of memory ({shortage})"));
+                self.kept |= resuming || shortage.is_some() || death.by_engine;
+                let what = match shortage {
+                    Some(shortage) => format!("lack of memory ({shortage})"),
+                    None if death.by_engine => "an error of the engine".into(),
+                    None => names::signal(signal),
+                };
                 Some(self.give_up(&format!("{what} again and again"), End::Killed(signal)))
             }
             Some(Decision::GiveUp(Cause::Unreadable(reason))) => {
@@ -106,6 +109,7 @@ impl Supervisor {
         Death {
             end: end.into(),
             by_call: end == End::Killed(GATE_SIGNAL),
+            by_engine: end == End::Killed(libc::SIGKILL) && control.error_line.swap(0, AcqRel) != 0,
             standing,
             has_commit: self.committed,
             seq: control.last_seq.load(Acquire),

@@ -4,6 +4,7 @@ use super::areas::{self, area_flag};
 use crate::control::fail;
 use crate::scratch;
 use crate::sys::{err, nr, syscall};
+use crate::unreadable::is_readable;
 
 const PRESENT: u64 = 1 << 63;
 const SWAPPED: u64 = 1 << 62;
@@ -66,7 +67,10 @@ fn is_own(entry: u64, flags: u32, page: u64) -> bool {
 }
 
 fn is_zero(page: u64) -> bool {
-    // SAFETY: the page is present; one that the program cannot read was committed before it became so.
+    if !is_readable(page) {
+        return false;
+    }
+    // SAFETY: the page is present, and can be read.
     let words = unsafe { &*(page as *const [u64; 512]) };
     words.iter().all(|&w| w == 0)
 }

@@ -6,8 +6,9 @@ use outlast_interfaces::proc::{Cause, Death, Decision, End, Respawn, Standing};
 /// Judges a death. `retries` bounds the deaths by the same fault at the same commit.
 pub fn decide(death: &Death, retries: u32, tries: &mut Tries) -> Decision {
     let End::Killed(signal) = death.end else { return Decision::End(death.end) };
-    let killed = signal == libc::SIGKILL || death.by_call;
-    if death.stopping || !(killed || is_fault(signal)) {
+    // Of the engine's own errors nobody should be recovered for ever either.
+    let killed = (signal == libc::SIGKILL || death.by_call) && !death.by_engine;
+    if death.stopping || !(killed || death.by_engine || is_fault(signal)) {
         return Decision::End(death.end);
     }
     match death.standing {
@@ -50,6 +51,7 @@ mod tests {
         Death {
             end,
             by_call: false,
+            by_engine: false,
             standing: Standing::Protected,
             has_commit: true,
             seq: 7,
@@ -133,6 +135,16 @@ mod tests {
             assert_eq!(at(7, restored), respawn(libc::SIGSEGV));
         }
         assert_eq!(at(7, 3), Decision::GiveUp(Cause::Signal(libc::SIGSEGV)));
+    }
+
+    #[test]
+    fn an_error_of_the_engine_is_tried_as_often_as_a_fault() {
+        let mut tries = Tries::default();
+        let mut at = |restored| decide(&Death { restored, by_engine: true, ..death(KILLED) }, 3, &mut tries);
+        for restored in 0..3 {
+            assert_eq!(at(restored), respawn(libc::SIGKILL));
+        }
+        assert_eq!(at(3), Decision::GiveUp(Cause::Signal(libc::SIGKILL)));
     }
 
     #[test]

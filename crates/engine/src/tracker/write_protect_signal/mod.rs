@@ -224,6 +224,10 @@ impl Track for WriteProtectSignal {
             self.uncover(new.0, new.1);
             self.remember(areas::insert(Area { start: new.0, end: new.1, ..was }));
             self.open(new.0, new.1);
+            if !was.is_tracked() && !was.is(area_flag::FOREIGN) {
+                // It can be written no more, and was before: nothing is to be opened, but it is to be saved.
+                open_pages::note(new.0, new.0 + grown, false, true);
+            }
         } else if new.1 < old.1 {
             self.uncover(new.1, old.1);
         } else if old.1 < new.1 {
