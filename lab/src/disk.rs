@@ -14,7 +14,8 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
-pub const SECTOR: usize = 512;
+/// ext4 takes for granted that a block of its journal is written whole: of smaller ones it finds a damaged journal now and then.
+pub const SECTOR: usize = 4096;
 
 type Sector = [u8; SECTOR];
 
@@ -36,7 +37,10 @@ impl Disk {
     pub fn formatted(room: &Path, bytes: u64) -> Result<Arc<Mutex<Disk>>, Box<dyn Error>> {
         let image = room.join("image");
         File::create(&image)?.set_len(bytes)?;
-        let made = Command::new("mkfs.ext4").args(["-q", "-F", "-E", "lazy_itable_init=0"]).arg(&image).status()?;
+        let made = Command::new("mkfs.ext4")
+            .args(["-q", "-F", "-b", "4096", "-E", "lazy_itable_init=0"])
+            .arg(&image)
+            .status()?;
         if !made.success() {
             return Err("mkfs.ext4 failed: is e2fsprogs there?".into());
         }

@@ -60,7 +60,10 @@ impl Guest {
         qemu.arg("-serial").arg(format!("file:{}", console.display())).args(["-serial", "stdio"]);
         let drive = "if=none,id=disk,format=raw,cache=none,aio=threads,file=nbd:unix:";
         qemu.arg("-drive").arg(format!("{drive}{}", socket.display()));
-        qemu.args(["-device", "virtio-blk-pci,drive=disk,write-cache=on"]);
+        qemu.args([
+            "-device",
+            "virtio-blk-pci,drive=disk,write-cache=on,logical_block_size=4096,physical_block_size=4096",
+        ]);
         let mut qemu = qemu.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let ear = qemu.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?;
         let disk = Arc::clone(disk);
