@@ -8,8 +8,6 @@ use std::collections::BTreeMap;
 
 /// A mechanism.
 pub trait Pin {
-    fn interface(&self) -> &'static Interface;
-
     /// Performs one of its operations; which is known to be one. Events that it raises meanwhile go to `raise`.
     ///
     /// # Errors

@@ -1,16 +1,12 @@
 //! The pin `proc`.
 
 use crate::desk::Shared;
-use outlast_core::{Event, Failure, Interface, Payload, Pin};
+use outlast_core::{Event, Failure, Payload, Pin};
 use outlast_interfaces::proc::{self, Decision};
 
 pub struct Proc(pub Shared);
 
 impl Pin for Proc {
-    fn interface(&self) -> &'static Interface {
-        &proc::INTERFACE
-    }
-
     fn operate(&mut self, operation: &'static str, argument: &Payload, _: &mut Vec<Event>) -> Result<Payload, Failure> {
         let decision = match operation {
             proc::END => Decision::End(argument.read()?),

@@ -99,14 +99,15 @@ impl Protection {
                 kernel.load(Manifest { reloads: manifest.reloads - count, ..*manifest })?;
             }
         }
+        let mut is_whole = true;
         for (module, settings) in wishes.settings()? {
             match kernel.protect(module, program, settings) {
-                // It has failed too often: what remains is told of below.
-                Err(Failure::NoSuchModule(_)) if !failures.is_empty() => (),
+                // It has failed too often, which is told of below. The program has begun, and its engine goes on as it was told.
+                Err(Failure::NoSuchModule(_)) if !failures.is_empty() => is_whole = false,
                 other => other?,
             }
         }
-        if let Some(chosen) = desk.borrow_mut().options.take() {
+        if let Some(chosen) = desk.borrow_mut().options.take().filter(|_| is_whole) {
             *options = chosen;
         }
         // Of several only the last is news.
@@ -220,4 +221,41 @@ fn overrun(number: i64) -> Overrun {
 fn parse(failure: &str) -> Option<(&str, i64)> {
     let (module, why) = failure.split_once('=')?;
     Some((module, why.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options() -> Options {
+        let mut options = Options { interval_ns: 1_000_000, retries: 5, ..Options::default() };
+        options.set(option::EACH_OUTPUT, true);
+        options.set(option::SPARING, true);
+        options
+    }
+
+    fn protected(wishes: &Wishes, failures: &[String]) -> Options {
+        let mut options = options();
+        Protection::new("it", wishes, &mut options, &outlast_modules::all(), failures).expect("modules");
+        options
+    }
+
+    #[test]
+    fn a_program_that_is_taken_over_stays_protected_as_it_was() {
+        assert_eq!(protected(&Wishes::of(&options()), &[]), options());
+    }
+
+    #[test]
+    fn nothing_is_committed_that_no_module_asked_for() {
+        let none = Wishes { visible: None, checkpoint: None, ..Wishes::of(&options()) };
+        let chosen = protected(&none, &[]);
+        assert_eq!((chosen.interval_ns, chosen.bits), (0, option::NO_VISIBLE));
+        assert_eq!(Wishes::of(&chosen), none);
+    }
+
+    #[test]
+    fn a_module_that_failed_too_often_leaves_the_engine_as_it_was_told() {
+        let failures = vec!["visible=-1".to_string(); 9];
+        assert_eq!(protected(&Wishes::of(&options()), &failures), options());
+    }
 }

@@ -1,17 +1,13 @@
 //! The pin `sysc`: what stands before a system call is the engine's to do, which is told before the program begins.
 
 use crate::desk::Shared;
-use outlast_core::{Event, Failure, Interface, Payload, Pin};
+use outlast_core::{Event, Failure, Payload, Pin};
 use outlast_image::inject::option;
-use outlast_interfaces::sysc::{CommitBefore, Visible, INTERFACE, NAME};
+use outlast_interfaces::sysc::{CommitBefore, Visible, NAME};
 
 pub struct Sysc(pub Shared);
 
 impl Pin for Sysc {
-    fn interface(&self) -> &'static Interface {
-        &INTERFACE
-    }
-
     fn operate(&mut self, _: &'static str, argument: &Payload, _: &mut Vec<Event>) -> Result<Payload, Failure> {
         let CommitBefore { program, calls } = argument.read()?;
         let mut desk = self.0.borrow_mut();

@@ -32,10 +32,6 @@ struct Clock {
 }
 
 impl Pin for Clock {
-    fn interface(&self) -> &'static Interface {
-        &CLOCK
-    }
-
     fn operate(
         &mut self,
         operation: &'static str,
