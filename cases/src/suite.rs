@@ -127,6 +127,7 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
         &[
             "pipe_echo",
             "heap",
+            "unreadable",
             "mapper",
             "files",
             "python_script",
@@ -170,6 +171,7 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "pipe_counter",
             "pipe_echo",
             "heap",
+            "unreadable",
             "files",
             "vectors",
             "tcp_poll",
