@@ -6,7 +6,7 @@ use crate::measurement::{Collected, Measurement};
 use crate::promise::{Promise, Relation, Unit};
 use crate::workshop::Workshop;
 use outlast_pins::{Protection, Wishes};
-use outlast_supervisor::decision::{Death, Decides, Standing};
+use outlast_supervisor::decision::{Death, Decides};
 use outlast_supervisor::end::End;
 use outlast_supervisor::options::Options;
 use std::hint::black_box;
@@ -43,19 +43,7 @@ impl Measurement for Modules {
         let protection = Protection::new("it", &wishes, &mut options, &modules, &[]);
         let mut protection = protection.map_err(|failure| Failure::NotHere(failure.to_string()))?;
         protection.begin();
-        let death = Death {
-            end: End::Killed(libc::SIGKILL).into(),
-            by_call: false,
-            by_engine: false,
-            standing: Standing::Protected,
-            has_commit: true,
-            seq: 7,
-            stopping: false,
-            restored: 0,
-            unreadable: None,
-            shortage: None,
-            has_older: false,
-        };
+        let death = Death::plain(End::Killed(libc::SIGKILL).into());
         let began = Instant::now();
         for restored in 0..DEATHS {
             black_box(protection.died(&Death { restored, ..death }));

@@ -105,6 +105,25 @@ pub struct Death {
     pub has_older: bool,
 }
 
+impl Death {
+    /// Of a protected program that can go on from its commit 7, nothing else being so: where tests and measurements begin.
+    pub const fn plain(end: End) -> Self {
+        Self {
+            end,
+            by_call: false,
+            by_engine: false,
+            standing: Standing::Protected,
+            has_commit: true,
+            seq: 7,
+            stopping: false,
+            restored: 0,
+            unreadable: None,
+            shortage: None,
+            has_older: false,
+        }
+    }
+}
+
 /// Lack of memory: what the program's control groups allow, in bytes, if they limit it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shortage {

@@ -9,6 +9,7 @@ mod completions;
 mod duration;
 mod fork;
 mod generations;
+mod listing;
 mod log;
 mod manual;
 mod module;

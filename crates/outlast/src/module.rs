@@ -1,33 +1,19 @@
 //! `outlast module`: the policies that protect programs.
 
-use crate::output::{self, columns};
+use crate::listing::{names, Listing};
 use crate::state;
-use clap::{Args, Subcommand};
+use clap::Args;
 use outlast_pins::Wishes;
 use outlast_supervisor::meta::Meta;
 use outlast_supervisor::state_folder::StateFolder;
-use outlast_supervisor::status;
-use outlast_supervisor::Error;
+use outlast_supervisor::{status, Error};
 use serde::Serialize;
 
-/// Show the modules that protect programs
+/// Show the modules that protect programs, and which programs each protects
 #[derive(Args)]
 pub struct Module {
     #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Subcommand)]
-enum Command {
-    List(List),
-}
-
-/// List the modules, and which programs each protects
-#[derive(Args)]
-pub struct List {
-    /// One array of JSON objects
-    #[arg(long)]
-    json: bool,
+    command: Listing,
 }
 
 /// A module, as the list shows it.
@@ -40,23 +26,17 @@ struct Row {
 
 impl Module {
     pub fn execute(self) -> Result<i32, Error> {
-        let Command::List(List { json }) = self.command;
         let programs = protected(&state::open()?)?;
         let of = |name: &str| {
             let has = programs.iter().filter(|(_, wishes)| wishes.modules().contains(&name));
             has.map(|(program, _)| program.clone()).collect()
         };
-        let rows: Vec<_> = outlast_modules::all()
-            .iter()
-            .map(|module| Row { name: module.name, what: module.what, programs: of(module.name) })
-            .collect();
-        if json {
-            return output::json(&rows);
-        }
-        let head = ["MODULE", "PROTECTS", "WHAT"].map(String::from);
-        let dash = |text: String| if text.is_empty() { "-".into() } else { text };
-        let cells = rows.iter().map(|row| [row.name.into(), dash(row.programs.join(", ")), row.what.into()]);
-        output::text(&columns(std::iter::once(head).chain(cells)))
+        let row =
+            |module: &outlast_core::Manifest| Row { name: module.name, what: module.what, programs: of(module.name) };
+        let rows: Vec<_> = outlast_modules::all().iter().map(row).collect();
+        self.command.print(&rows, ["MODULE", "PROTECTS", "WHAT"], |row| {
+            [row.name.into(), names(&row.programs), row.what.into()]
+        })
     }
 }
 

@@ -1,29 +1,16 @@
 //! `outlast pin`: the mechanisms that modules work with.
 
-use crate::output::{self, columns};
-use clap::{Args, Subcommand};
+use crate::listing::{names, Listing};
+use clap::Args;
 use outlast_interfaces::{MISSING, PINS};
 use outlast_supervisor::Error;
 use serde::Serialize;
 
-/// Show the pins that modules work with
+/// Show the pins that modules work with, their operations and events, also of those that are missing
 #[derive(Args)]
 pub struct Pin {
     #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Subcommand)]
-enum Command {
-    List(List),
-}
-
-/// List the pins with their operations and events, also those that are missing
-#[derive(Args)]
-pub struct List {
-    /// One array of JSON objects
-    #[arg(long)]
-    json: bool,
+    command: Listing,
 }
 
 /// A pin, as the list shows it.
@@ -39,7 +26,6 @@ struct Row {
 
 impl Pin {
     pub fn execute(self) -> Result<i32, Error> {
-        let Command::List(List { json }) = self.command;
         let there = PINS.iter().map(|pin| Row {
             name: pin.name,
             what: pin.what,
@@ -55,15 +41,9 @@ impl Pin {
             missing: Some(pin.why),
         });
         let rows: Vec<_> = there.chain(missing).collect();
-        if json {
-            return output::json(&rows);
-        }
-        let head = ["PIN", "OPERATIONS", "EVENTS", "WHAT"].map(String::from);
-        let list = |names: &[&str]| if names.is_empty() { "-".into() } else { names.join(" ") };
-        let cells = rows.iter().map(|row| {
+        self.command.print(&rows, ["PIN", "OPERATIONS", "EVENTS", "WHAT"], |row| {
             let what = row.missing.map_or(row.what.into(), |why| format!("{} ({why})", row.what));
-            [row.name.into(), list(&row.operations), list(&row.events), what]
-        });
-        output::text(&columns(std::iter::once(head).chain(cells)))
+            [row.name.into(), names(&row.operations), names(&row.events), what]
+        })
     }
 }

@@ -47,22 +47,6 @@ mod tests {
     const KILLED: End = End::Killed(libc::SIGKILL);
     const CRASHED: End = End::Killed(libc::SIGSEGV);
 
-    fn death(end: End) -> Death {
-        Death {
-            end,
-            by_call: false,
-            by_engine: false,
-            standing: Standing::Protected,
-            has_commit: true,
-            seq: 7,
-            stopping: false,
-            restored: 0,
-            unreadable: None,
-            shortage: None,
-            has_older: false,
-        }
-    }
-
     fn once(death: Death) -> Decision {
         decide(&death, 3, &mut Tries::default())
     }
@@ -73,46 +57,46 @@ mod tests {
 
     #[test]
     fn a_killed_program_is_recovered() {
-        assert_eq!(once(death(KILLED)), respawn(libc::SIGKILL));
-        assert_eq!(once(death(CRASHED)), respawn(libc::SIGSEGV));
+        assert_eq!(once(Death::plain(KILLED)), respawn(libc::SIGKILL));
+        assert_eq!(once(Death::plain(CRASHED)), respawn(libc::SIGSEGV));
     }
 
     #[test]
     fn a_call_that_finds_no_engine_is_no_end() {
-        assert_eq!(once(Death { by_call: true, ..death(End::Killed(64)) }), respawn(64));
-        assert_eq!(once(death(End::Killed(64))), Decision::End(End::Killed(64)));
+        assert_eq!(once(Death { by_call: true, ..Death::plain(End::Killed(64)) }), respawn(64));
+        assert_eq!(once(Death::plain(End::Killed(64))), Decision::End(End::Killed(64)));
     }
 
     #[test]
     fn a_program_killed_before_its_first_instruction_is_started_again() {
-        assert_eq!(once(Death { has_commit: false, ..death(KILLED) }), Decision::StartAgain(libc::SIGKILL));
+        assert_eq!(once(Death { has_commit: false, ..Death::plain(KILLED) }), Decision::StartAgain(libc::SIGKILL));
     }
 
     #[test]
     fn exit_and_signals_that_end_programs_are_the_end() {
-        assert_eq!(once(death(End::Exited(3))), Decision::End(End::Exited(3)));
+        assert_eq!(once(Death::plain(End::Exited(3))), Decision::End(End::Exited(3)));
         for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGPIPE, libc::SIGALRM, libc::SIGUSR1, 40, 63] {
-            assert_eq!(once(death(End::Killed(signal))), Decision::End(End::Killed(signal)));
+            assert_eq!(once(Death::plain(End::Killed(signal))), Decision::End(End::Killed(signal)));
         }
     }
 
     #[test]
     fn a_kill_within_exit_keeps_the_exit_status() {
         let exiting = Standing::Exiting(0x105);
-        assert_eq!(once(Death { standing: exiting, ..death(KILLED) }), Decision::End(End::Exited(5)));
-        assert_eq!(once(Death { standing: exiting, ..death(CRASHED) }), Decision::End(CRASHED));
+        assert_eq!(once(Death { standing: exiting, ..Death::plain(KILLED) }), Decision::End(End::Exited(5)));
+        assert_eq!(once(Death { standing: exiting, ..Death::plain(CRASHED) }), Decision::End(CRASHED));
     }
 
     #[test]
     fn stopped_and_suspended_programs_are_let_go() {
-        assert_eq!(once(Death { stopping: true, ..death(KILLED) }), Decision::End(KILLED));
-        assert_eq!(once(Death { standing: Standing::Suspended, ..death(KILLED) }), Decision::End(KILLED));
-        assert_eq!(once(Death { standing: Standing::GivenUp, ..death(CRASHED) }), Decision::End(CRASHED));
+        assert_eq!(once(Death { stopping: true, ..Death::plain(KILLED) }), Decision::End(KILLED));
+        assert_eq!(once(Death { standing: Standing::Suspended, ..Death::plain(KILLED) }), Decision::End(KILLED));
+        assert_eq!(once(Death { standing: Standing::GivenUp, ..Death::plain(CRASHED) }), Decision::End(CRASHED));
     }
 
     #[test]
     fn a_store_that_cannot_be_read_is_not_tried_again() {
-        let unreadable = Death { unreadable: Some(4), ..death(KILLED) };
+        let unreadable = Death { unreadable: Some(4), ..Death::plain(KILLED) };
         assert_eq!(once(unreadable), Decision::GiveUp(Cause::Unreadable(4)));
         assert_eq!(once(Death { has_older: true, ..unreadable }), Decision::GoBack(Cause::Unreadable(4)));
         assert_eq!(once(Death { stopping: true, ..unreadable }), Decision::End(KILLED));
@@ -120,7 +104,7 @@ mod tests {
 
     #[test]
     fn who_has_older_generations_goes_back_before_giving_up() {
-        let again = |standing| Death { standing, has_older: true, ..death(CRASHED) };
+        let again = |standing| Death { standing, has_older: true, ..Death::plain(CRASHED) };
         let back = Decision::GoBack(Cause::Signal(libc::SIGSEGV));
         assert_eq!(once(again(Standing::GivenUp)), back);
         assert_eq!(decide(&again(Standing::Protected), 0, &mut Tries::default()), back);
@@ -130,7 +114,7 @@ mod tests {
     #[test]
     fn the_same_fault_at_the_same_commit_is_tried_a_bounded_number_of_times() {
         let mut tries = Tries::default();
-        let mut at = |seq, restored| decide(&Death { seq, restored, ..death(CRASHED) }, 3, &mut tries);
+        let mut at = |seq, restored| decide(&Death { seq, restored, ..Death::plain(CRASHED) }, 3, &mut tries);
         for restored in 0..3 {
             assert_eq!(at(7, restored), respawn(libc::SIGSEGV));
         }
@@ -140,7 +124,7 @@ mod tests {
     #[test]
     fn an_error_of_the_engine_is_tried_as_often_as_a_fault() {
         let mut tries = Tries::default();
-        let mut at = |restored| decide(&Death { restored, by_engine: true, ..death(KILLED) }, 3, &mut tries);
+        let mut at = |restored| decide(&Death { restored, by_engine: true, ..Death::plain(KILLED) }, 3, &mut tries);
         for restored in 0..3 {
             assert_eq!(at(restored), respawn(libc::SIGKILL));
         }
@@ -151,7 +135,7 @@ mod tests {
     fn progress_between_faults_starts_the_count_again() {
         let mut tries = Tries::default();
         for n in 0..50 {
-            let now = Death { seq: u64::from(n), restored: n, ..death(CRASHED) };
+            let now = Death { seq: u64::from(n), restored: n, ..Death::plain(CRASHED) };
             assert_eq!(decide(&now, 3, &mut tries), respawn(libc::SIGSEGV));
         }
     }
@@ -160,12 +144,12 @@ mod tests {
     fn kills_of_a_program_that_waits_are_never_too_many() {
         let mut tries = Tries::default();
         for restored in 0..10_000 {
-            assert_eq!(decide(&Death { restored, ..death(KILLED) }, 3, &mut tries), respawn(libc::SIGKILL));
+            assert_eq!(decide(&Death { restored, ..Death::plain(KILLED) }, 3, &mut tries), respawn(libc::SIGKILL));
         }
     }
 
     fn starved(seq: u64, limit: u64) -> Death {
-        Death { seq, shortage: Some(Shortage { limit: Some(limit) }), restored: seq as u32, ..death(KILLED) }
+        Death { seq, shortage: Some(Shortage { limit: Some(limit) }), restored: seq as u32, ..Death::plain(KILLED) }
     }
 
     #[test]
@@ -188,14 +172,14 @@ mod tests {
             recovers(starved(n, 4096));
             recovers(starved(n, 8192));
         }
-        recovers(Death { seq: 49, ..death(KILLED) });
+        recovers(Death { seq: 49, ..Death::plain(KILLED) });
         recovers(starved(49, 8192));
     }
 
     #[test]
     fn restores_that_never_finish_are_bounded_and_the_later_ones_wait_a_little() {
         let mut tries = Tries::default();
-        let decisions: Vec<_> = (0..=UNFINISHED_MAX).map(|_| decide(&death(KILLED), 3, &mut tries)).collect();
+        let decisions: Vec<_> = (0..=UNFINISHED_MAX).map(|_| decide(&Death::plain(KILLED), 3, &mut tries)).collect();
         let waits = decisions.iter().map(|decision| match decision {
             Decision::Respawn(respawn) => Some(respawn.after),
             _ => None,
