@@ -29,6 +29,13 @@ pub const CASES: &[Case] = &[
     Case::new("unnamed", |_| Ok(Program::new(&[&program("unnamed"), "20"])), |_| Drive::Pipes(Input::none()))
         .pace(SPREAD)
         .may_report(&[Degradation::SharedMapping]),
+    Case::new(
+        "locked_mapping",
+        |_| Ok(Program::new(&[&program("locked_mapping"), "30"])),
+        |_| Drive::Pipes(Input::none()),
+    )
+    .pace(SPREAD)
+    .may_report(&[Degradation::SharedMapping]),
     Case::new("unreadable", |_| Ok(Program::new(&[&program("unreadable"), "600"])), |_| Drive::Pipes(Input::none())),
     Case::new("pieces", |_| Ok(Program::new(&[&program("pieces"), "200"])), |_| Drive::Pipes(Input::none())),
     Case::new("mapper", |_| Ok(Program::new(&[&program("mapper"), "1500"])), |_| Drive::Pipes(Input::none()))

@@ -1,12 +1,16 @@
-//! Files without a name that the program maps shared and may close: a memfd, an unlinked file. A restored process could not map
-//! them again, so that the engine keeps a descriptor of its own of each, as long as it is mapped.
+//! Files that the program maps shared and may close, of which the mapping keeps more than the content: a file without a name (a memfd,
+//! an unlinked one), which a restored process could not map again, and one that was locked (flock) through the descriptor that was
+//! mapped, whose lock lasts as long as the mapping. The engine keeps a descriptor of its own of each, as long as it is mapped.
 
+use crate::calls::descriptors;
+use crate::control::degrade;
 use crate::dispatch::Call;
 use crate::own_descriptors::Passing;
 use crate::regions::{self, Regions};
 use crate::state::{Engine, OwnFd};
 use crate::sys::{err, nr, syscall};
 use crate::undo::look::{self, Identity, Look};
+use outlast_image::degradation::Degradation;
 use outlast_image::layout::HELD_FILES;
 use outlast_image::region::backing;
 
@@ -21,10 +25,12 @@ struct File {
     identity: Identity,
     /// How many commits in a row have not found it mapped.
     idle: u32,
+    /// Others may wait for the end of a lock.
+    may_be_locked: bool,
 }
 
 impl File {
-    const NONE: File = File { identity: Identity::NONE, idle: 0 };
+    const NONE: File = File { identity: Identity::NONE, idle: 0, may_be_locked: false };
 
     fn is_there(&self) -> bool {
         self.identity != Identity::NONE
@@ -48,11 +54,14 @@ impl Held {
             let is_mapped = Regions::new(object).any(|m| m.region.inode == file.identity.inode());
             file.idle = if is_mapped { 0 } else { file.idle + 1 };
             if file.idle > 1 {
-                *file = File::NONE;
-                // SAFETY: both numbers are the engine's; the session occupies what is in no use.
-                unsafe { syscall!(nr::DUP3, own + OwnFd::Session as i32, number(own, place), O_CLOEXEC) };
+                let_go(own, place, file);
             }
         }
+    }
+
+    /// Would others notice when the program does not map one of them any more?
+    pub fn may_be_locked(&self) -> bool {
+        self.files.iter().any(|file| file.may_be_locked)
     }
 
     /// Is there one that the next commit may find unused?
@@ -61,13 +70,46 @@ impl Held {
     }
 }
 
+fn let_go(own: i32, place: usize, file: &mut File) {
+    *file = File::NONE;
+    // SAFETY: both numbers are the engine's; the session occupies what is in no use.
+    unsafe { syscall!(nr::DUP3, own + OwnFd::Session as i32, number(own, place), O_CLOEXEC) };
+}
+
 /// The program has mapped the file shared.
 pub fn mapped(e: &mut Engine, fd: i32) {
-    match look::of(fd) {
-        Ok(look) if look.is_regular() && look.links == 0 => hold(e, &look, fd),
-        Ok(look) => e.held.maps_named |= look.is_regular(),
-        Err(_) => {}
+    let Ok(look) = look::of(fd) else { return };
+    if !look.is_regular() {
+        return;
     }
+    e.held.maps_named |= look.links != 0;
+    let may_be_locked = descriptors::may_hold_lock(e, fd);
+    if look.links == 0 || may_be_locked {
+        let is_held = hold(e, &look, fd, may_be_locked);
+        if may_be_locked && !is_held {
+            // A death ends the lock.
+            degrade(Degradation::KernelObject);
+        }
+    }
+}
+
+/// The program has unmapped something, after a commit if [`Held::may_be_locked`] said so.
+pub fn unmapped(e: &mut Engine) {
+    let own = e.fds.own;
+    for place in 0..HELD_FILES {
+        let file = e.held.files[place];
+        if file.may_be_locked && !is_mapped(e, &file.identity) {
+            let_go(own, place, &mut e.held.files[place]);
+        }
+    }
+}
+
+fn is_mapped(e: &Engine, file: &Identity) -> bool {
+    let mut is_mapped = false;
+    regions::for_each(regions::read_maps(), (e.kernel.start_brk, e.kernel.brk), |m| {
+        is_mapped |= m.region.backing == backing::SHARED_FILE && m.region.inode == file.inode();
+    });
+    is_mapped
 }
 
 /// The program is about to take a name from a file: what it maps of it, it may have closed.
@@ -84,30 +126,28 @@ pub fn unlinking(e: &mut Engine, call: &Call) {
     else {
         return;
     };
-    let mut is_mapped = false;
-    regions::for_each(regions::read_maps(), (e.kernel.start_brk, e.kernel.brk), |m| {
-        is_mapped |= m.region.backing == backing::SHARED_FILE && m.region.inode == look.identity.inode();
-    });
     // SAFETY: the kernel checks the program's pointer.
     let open = |mode| Passing::of(|| unsafe { syscall!(nr::OPENAT, dir, path, mode | O_NOFOLLOW | O_CLOEXEC, 0) });
-    if is_mapped {
+    if is_mapped(e, &look.identity) {
         if let Ok(file) = open(O_RDWR).or_else(|_| open(0)) {
-            hold(e, &look, file.fd as i32);
+            hold(e, &look, file.fd as i32, false);
         }
     }
 }
 
-/// Keeps a copy of the descriptor. With no place left the mapping may be lost in a recovery, which then says so.
-fn hold(e: &mut Engine, look: &Look, fd: i32) {
-    let files = &e.held.files;
-    if files.iter().any(|file| file.identity == look.identity) {
-        return;
+/// Keeps a copy of the descriptor. With no place left (false) the mapping may be lost in a recovery, which then says so.
+fn hold(e: &mut Engine, look: &Look, fd: i32, may_be_locked: bool) -> bool {
+    let known = |file: &File| file.identity == look.identity && file.may_be_locked >= may_be_locked;
+    if e.held.files.iter().any(known) {
+        return true;
     }
-    let Some(free) = files.iter().position(|file| !file.is_there()) else { return };
+    let Some(free) = e.held.files.iter().position(|file| !file.is_there()) else { return false };
     // SAFETY: the number is the engine's.
-    if !err::is(unsafe { syscall!(nr::DUP3, fd, number(e.fds.own, free), O_CLOEXEC) }) {
-        e.held.files[free] = File { identity: look.identity, idle: 0 };
+    let is_held = !err::is(unsafe { syscall!(nr::DUP3, fd, number(e.fds.own, free), O_CLOEXEC) });
+    if is_held {
+        e.held.files[free] = File { identity: look.identity, idle: 0, may_be_locked };
     }
+    is_held
 }
 
 /// The engine's descriptor for a place; `own` is the first.
@@ -125,7 +165,10 @@ pub fn recover(e: &mut Engine) {
     for place in 0..HELD_FILES {
         let identity = file_of(number(e.fds.own, place));
         let is_session = identity == session;
-        e.held.files[place] = File { identity: if is_session { Identity::NONE } else { identity }, idle: 0 };
+        e.held.files[place] = match identity != Identity::NONE && !is_session {
+            true => File { identity, idle: 0, may_be_locked: descriptors::shows_lock(number(e.fds.own, place)) },
+            false => File::NONE,
+        };
     }
     e.held.maps_named = true;
 }

@@ -148,11 +148,13 @@ fn hide(e: &mut Engine, fd: i32) -> bool {
 }
 
 /// May there be a lock or a lease that ends when `fd` is closed?
-fn may_hold_lock(e: &Engine, fd: i32) -> bool {
+pub fn may_hold_lock(e: &Engine, fd: i32) -> bool {
+    e.kernel.locks != 0 && shows_lock(fd)
+}
+
+/// Does the kernel say so, or nothing?
+pub fn shows_lock(fd: i32) -> bool {
     const LOCK: &[u8] = b"lock:";
-    if e.kernel.locks == 0 {
-        return false;
-    }
     let (mut path, mut text) = ([0u8; 40], [0u8; 512]);
     crate::text::join(&mut path, &[b"/proc/self/fdinfo/"], Some(fd as u32 as u64));
     let n = match Passing::open(path.as_ptr(), 0) {

@@ -49,7 +49,8 @@ pub fn hits_engine(start: u64, len: u64) -> bool {
 }
 
 pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
-    if !e.may_drop() && t.native == 0 {
+    let ends_lock = call.nr == nr::MUNMAP && e.held.may_be_locked();
+    if (ends_lock || !e.may_drop()) && t.native == 0 {
         commit_before_call(e);
     }
     let r = change(e, t, call);
@@ -77,6 +78,7 @@ fn change(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
                 e.replaced(a[0], end);
                 e.drop_range(a[0], end);
                 e.maps_dirty = true;
+                held_files::unmapped(e);
             }
             r
         }
