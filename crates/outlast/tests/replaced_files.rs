@@ -85,7 +85,8 @@ fn a_killed_program_has_its_files_back() {
     kill(&setting.first["pid"], libc::SIGKILL);
     setting.home.await_event("user", "recovered", 1);
     setting.open_door(1);
-    // And once more, from the same anchor.
+    // And once more, from the same anchor, which lets go of what two looks, a second apart, have not found in the program.
+    std::thread::sleep(std::time::Duration::from_millis(2500));
     let second = setting.home.await_protected("user");
     kill(&second["pid"], libc::SIGKILL);
     setting.home.await_event("user", "recovered", 2);

@@ -9,7 +9,7 @@ use crate::sys::futex_wake;
 use bytemuck::{Pod, Zeroable};
 use core::sync::atomic::Ordering::*;
 use outlast_image::layout::{session, SESSION_BASE};
-use outlast_image::region::{backing, region_flag};
+use outlast_image::region::backing;
 
 /// Part of a file; so many bytes of its path follow, and zeros to the next multiple of eight.
 #[repr(C)]
@@ -53,24 +53,22 @@ impl Told {
     }
 }
 
-/// Regions of files that have a name, each as an entry.
+/// Regions of files, each as an entry: also of those that have lost their name, for the anchor may have them from before.
 fn files(object: &[u8]) -> impl Iterator<Item = (Entry, &[u8])> {
     let is_file = |kind| matches!(kind, backing::PRIVATE_FILE | backing::SHARED_FILE);
-    Regions::new(object).filter(move |m| is_file(m.region.backing) && m.region.flags & region_flag::DELETED == 0).map(
-        |m| {
-            let r = m.region;
-            let is_shared = r.backing == backing::SHARED_FILE;
-            let entry = Entry {
-                inode: r.inode,
-                start: r.offset,
-                end: r.offset.saturating_add(r.end - r.start),
-                is_shared: is_shared.into(),
-                can_write: (is_shared && r.prot & 2 != 0).into(),
-                path_len: m.path.len() as u32,
-            };
-            (entry, m.path)
-        },
-    )
+    Regions::new(object).filter(move |m| is_file(m.region.backing)).map(|m| {
+        let r = m.region;
+        let is_shared = r.backing == backing::SHARED_FILE;
+        let entry = Entry {
+            inode: r.inode,
+            start: r.offset,
+            end: r.offset.saturating_add(r.end - r.start),
+            is_shared: is_shared.into(),
+            can_write: (is_shared && r.prot & 2 != 0).into(),
+            path_len: m.path.len() as u32,
+        };
+        (entry, m.path)
+    })
 }
 
 fn digest(object: &[u8]) -> u64 {
