@@ -1,4 +1,5 @@
-/* Locks a file, maps it shared and closes it: the lock lasts as long as the mapping. Prints whether it does.
+/* Locks a file, maps it shared and closes it: the lock lasts as long as the mapping, wherever it is moved, and however it ends. Prints
+ * whether it does.
  * locked_mapping ROUNDS */
 #define _GNU_SOURCE
 #include "tell.h"
@@ -29,6 +30,16 @@ int main(int argc, char **argv)
         close(fd);
         for (int step = 0; step < 20; step++)
             tell("%d %d %s\n", round, step, is_locked() ? "locked" : "free");
+        if (round % 3 == 1) {
+            char *room = mmap(NULL, 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            must(room != MAP_FAILED, "mmap");
+            at = mremap(at, 2 * PAGE, 2 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, room);
+            must(at == room, "mremap");
+            must(!munmap(at, PAGE), "munmap");
+            tell("%d moved %s\n", round, is_locked() ? "locked" : "free");
+        }
+        if (round % 3 == 2)
+            must(mmap(at, 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == at, "mmap");
         must(!munmap(at, 2 * PAGE), "munmap");
         tell("%d %s\n", round, is_locked() ? "locked" : "free");
     }

@@ -27,13 +27,23 @@ struct File {
     idle: u32,
     /// Others may wait for the end of a lock.
     may_be_locked: bool,
+    /// Every mapping of it lies in here.
+    within: (u64, u64),
 }
 
 impl File {
-    const NONE: File = File { identity: Identity::NONE, idle: 0, may_be_locked: false };
+    const NONE: File = File { identity: Identity::NONE, idle: 0, may_be_locked: false, within: (0, 0) };
 
     fn is_there(&self) -> bool {
         self.identity != Identity::NONE
+    }
+
+    fn may_be_mapped_in(&self, start: u64, end: u64) -> bool {
+        self.within.0 < end && start < self.within.1
+    }
+
+    fn is_mapped_in(&mut self, start: u64, end: u64) {
+        self.within = (self.within.0.min(start), self.within.1.max(end));
     }
 }
 
@@ -59,9 +69,17 @@ impl Held {
         }
     }
 
-    /// Would others notice when the program does not map one of them any more?
-    pub fn may_be_locked(&self) -> bool {
-        self.files.iter().any(|file| file.may_be_locked)
+    /// Would others notice when the program maps nothing in `start..end` any more?
+    pub fn may_be_locked(&self, start: u64, end: u64) -> bool {
+        self.files.iter().any(|file| file.may_be_locked && file.may_be_mapped_in(start, end))
+    }
+
+    /// What lay at `old` lies at `new`, or at both.
+    pub fn moved(&mut self, old: (u64, u64), new: (u64, u64)) {
+        self.files
+            .iter_mut()
+            .filter(|file| file.may_be_mapped_in(old.0, old.1))
+            .for_each(|file| file.is_mapped_in(new.0, new.1));
     }
 
     /// Is there one that the next commit may find unused?
@@ -76,8 +94,8 @@ fn let_go(own: i32, place: usize, file: &mut File) {
     unsafe { syscall!(nr::DUP3, own + OwnFd::Session as i32, number(own, place), O_CLOEXEC) };
 }
 
-/// The program has mapped the file shared.
-pub fn mapped(e: &mut Engine, fd: i32) {
+/// The program has mapped the file shared, at `start..end`.
+pub fn mapped(e: &mut Engine, fd: i32, (start, end): (u64, u64)) {
     let Ok(look) = look::of(fd) else { return };
     if !look.is_regular() {
         return;
@@ -86,6 +104,11 @@ pub fn mapped(e: &mut Engine, fd: i32) {
     let may_be_locked = descriptors::may_hold_lock(e, fd);
     if look.links == 0 || may_be_locked {
         let is_held = hold(e, &look, fd, may_be_locked);
+        e.held
+            .files
+            .iter_mut()
+            .filter(|file| file.identity == look.identity)
+            .for_each(|file| file.is_mapped_in(start, end));
         if may_be_locked && !is_held {
             // A death ends the lock.
             degrade(Degradation::KernelObject);
@@ -93,23 +116,30 @@ pub fn mapped(e: &mut Engine, fd: i32) {
     }
 }
 
-/// The program has unmapped something, after a commit if [`Held::may_be_locked`] said so.
-pub fn unmapped(e: &mut Engine) {
+/// The program has unmapped `start..end`, after a commit if [`Held::may_be_locked`] said so.
+pub fn unmapped(e: &mut Engine, start: u64, end: u64) {
     let own = e.fds.own;
     for place in 0..HELD_FILES {
         let file = e.held.files[place];
-        if file.may_be_locked && !is_mapped(e, &file.identity) {
-            let_go(own, place, &mut e.held.files[place]);
+        if file.may_be_locked && file.may_be_mapped_in(start, end) {
+            match extent(e, &file.identity) {
+                Some(within) => e.held.files[place].within = within,
+                None => let_go(own, place, &mut e.held.files[place]),
+            }
         }
     }
 }
 
-fn is_mapped(e: &Engine, file: &Identity) -> bool {
-    let mut is_mapped = false;
+/// From the first mapping of the file to the last one's end, if there is any.
+fn extent(e: &Engine, file: &Identity) -> Option<(u64, u64)> {
+    let mut extent: Option<(u64, u64)> = None;
     regions::for_each(regions::read_maps(), (e.kernel.start_brk, e.kernel.brk), |m| {
-        is_mapped |= m.region.backing == backing::SHARED_FILE && m.region.inode == file.inode();
+        if m.region.backing == backing::SHARED_FILE && m.region.inode == file.inode() {
+            let start = extent.map_or(m.region.start, |(start, _)| start);
+            extent = Some((start, m.region.end));
+        }
     });
-    is_mapped
+    extent
 }
 
 /// The program is about to take a name from a file: what it maps of it, it may have closed.
@@ -128,7 +158,7 @@ pub fn unlinking(e: &mut Engine, call: &Call) {
     };
     // SAFETY: the kernel checks the program's pointer.
     let open = |mode| Passing::of(|| unsafe { syscall!(nr::OPENAT, dir, path, mode | O_NOFOLLOW | O_CLOEXEC, 0) });
-    if is_mapped(e, &look.identity) {
+    if extent(e, &look.identity).is_some() {
         if let Ok(file) = open(O_RDWR).or_else(|_| open(0)) {
             hold(e, &look, file.fd as i32, false);
         }
@@ -145,7 +175,8 @@ fn hold(e: &mut Engine, look: &Look, fd: i32, may_be_locked: bool) -> bool {
     // SAFETY: the number is the engine's.
     let is_held = !err::is(unsafe { syscall!(nr::DUP3, fd, number(e.fds.own, free), O_CLOEXEC) });
     if is_held {
-        e.held.files[free] = File { identity: look.identity, idle: 0, may_be_locked };
+        let within = extent(e, &look.identity).unwrap_or_default();
+        e.held.files[free] = File { identity: look.identity, idle: 0, may_be_locked, within };
     }
     is_held
 }
@@ -166,7 +197,10 @@ pub fn recover(e: &mut Engine) {
         let identity = file_of(number(e.fds.own, place));
         let is_session = identity == session;
         e.held.files[place] = match identity != Identity::NONE && !is_session {
-            true => File { identity, idle: 0, may_be_locked: descriptors::shows_lock(number(e.fds.own, place)) },
+            true => {
+                let may_be_locked = descriptors::shows_lock(number(e.fds.own, place));
+                File { identity, idle: 0, may_be_locked, within: (0, u64::MAX) }
+            }
             false => File::NONE,
         };
     }

@@ -49,7 +49,8 @@ pub fn hits_engine(start: u64, len: u64) -> bool {
 }
 
 pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
-    let ends_lock = call.nr == nr::MUNMAP && e.held.may_be_locked();
+    let unmaps = call.nr == nr::MUNMAP || call.nr == nr::MMAP && call.args[3] & MAP_FIXED != 0;
+    let ends_lock = unmaps && e.held.may_be_locked(call.args[0], call.args[0].saturating_add(up(call.args[1])));
     if (ends_lock || !e.may_drop()) && t.native == 0 {
         commit_before_call(e);
     }
@@ -78,7 +79,7 @@ fn change(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
                 e.replaced(a[0], end);
                 e.drop_range(a[0], end);
                 e.maps_dirty = true;
-                held_files::unmapped(e);
+                held_files::unmapped(e, a[0], end);
             }
             r
         }
@@ -135,6 +136,7 @@ fn mmap(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
             e.tracker.uncover(start, end);
             e.replaced(start, end);
             e.drop_range(start, end);
+            held_files::unmapped(e, start, end);
         }
         e.maps_dirty = true;
         let kind = kind(flags);
@@ -142,7 +144,7 @@ fn mmap(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
             degrade(Degradation::SharedMapping);
         }
         if kind & area_flag::FOREIGN != 0 {
-            held_files::mapped(e, call.args[4] as i32);
+            held_files::mapped(e, call.args[4] as i32, (start, end));
         }
         e.tracker.cover(&Area { start, end, prot: prot as u32 & 7, flags: kind }, Content::Fresh);
         if !locking::follow_mapping(e, start, end) {
@@ -260,6 +262,7 @@ fn mremap(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
             rewrite::unmapped(new, new + new_len);
         }
         e.tracker.moved((old, old_end), (new, new + new_len), flags & MREMAP_DONTUNMAP != 0);
+        e.held.moved((old, old_end), (new, new + new_len));
         e.advice.moved((old, old_end), (new, new + new_len), flags & MREMAP_DONTUNMAP != 0);
         if new != old && flags & MREMAP_DONTUNMAP == 0 {
             e.drop_range(old, old_end);
