@@ -2,6 +2,7 @@
 
 use crate::calls::contexts;
 use crate::control::{control, phase};
+use crate::entry;
 use crate::folding;
 use crate::lag;
 use crate::locked;
@@ -62,6 +63,7 @@ pub fn commit(e: &mut Engine, pending: PendingCall) -> u64 {
 /// The same, while all other threads stand still.
 pub fn commit_stopped(e: &mut Engine, t: &mut Thread, pending: PendingCall) -> u64 {
     phase(at::COMMIT);
+    entry::forget_file_limit();
     let Some(store) = &mut e.store else { return 0 };
     store.begin();
     for &(start, end) in &e.drops[..e.drop_count] {

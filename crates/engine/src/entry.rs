@@ -18,7 +18,7 @@ use crate::tracker::areas::Area;
 use crate::tracker::{Allowed, Content, Track};
 use crate::undo;
 use core::arch::global_asm;
-use core::sync::atomic::Ordering::*;
+use core::sync::atomic::{AtomicU64, Ordering::*};
 use outlast_filter::needs::wish;
 use outlast_image::control::state;
 use outlast_image::degradation::Degradation;
@@ -47,7 +47,7 @@ const RLIMIT_FSIZE: u64 = 1;
 pub fn store_region() -> MappedRegion {
     // SAFETY: the supervisor mapped the store there; it is the engine's alone.
     unsafe {
-        MappedRegion::new(STORE_BASE as *mut u8, STORE_LEN, File { discard, reserve, sync, write })
+        MappedRegion::new(STORE_BASE as *mut u8, STORE_LEN, File { discard, reserve, sync, expect, write })
             .with_cache(engine().args.boot)
     }
 }
@@ -73,15 +73,37 @@ fn reserve(offset: u64, len: u64) -> bool {
     }
 }
 
+/// Has pages of the store's mapping in memory and writable. An older kernel leaves that to page faults.
+fn expect(offset: u64, len: u64) {
+    const MADV_POPULATE_WRITE: u64 = 23;
+    // SAFETY: changes no content of the store's own mapping.
+    unsafe { syscall!(nr::MADVISE, STORE_BASE + offset, len, MADV_POPULATE_WRITE) };
+}
+
+/// As large may files become, as far as this commit knows; 0: nobody has asked.
+static FILE_LIMIT: AtomicU64 = AtomicU64::new(0);
+
+/// A commit begins: the program, or others, may have changed its limit.
+pub fn forget_file_limit() {
+    FILE_LIMIT.store(0, Relaxed);
+}
+
+fn file_limit() -> u64 {
+    let mut limit = [FILE_LIMIT.load(Relaxed), 0];
+    // SAFETY: asks for a limit.
+    if limit[0] == 0 && unsafe { syscall!(nr::PRLIMIT64, 0, RLIMIT_FSIZE, 0, limit.as_mut_ptr()) } == 0 {
+        FILE_LIMIT.store(limit[0], Relaxed);
+    }
+    limit[0]
+}
+
 /// Writes to the store's file, unless that could meet the program's own limit to the size of files, which sends a signal.
 fn write(offset: u64, bytes: &[u8]) -> usize {
-    let mut limit = [0u64; 2];
-    // SAFETY: asks for a limit, and writes to the store's own file.
+    if file_limit() < offset + bytes.len() as u64 {
+        return 0;
+    }
+    // SAFETY: writes to the store's own file.
     unsafe {
-        let known = syscall!(nr::PRLIMIT64, 0, RLIMIT_FSIZE, 0, limit.as_mut_ptr()) == 0;
-        if !known || limit[0] < offset + bytes.len() as u64 {
-            return 0;
-        }
         syscall!(nr::PWRITE64, engine().own_fd(OwnFd::Store), bytes.as_ptr(), bytes.len(), offset).max(0) as usize
     }
 }

@@ -135,6 +135,14 @@ pub fn shadow(i: usize) -> *mut [u8; 4096] {
     (SCRATCH_BASE + SHADOWS + i as u64 * 4096) as *mut [u8; 4096]
 }
 
+/// Has `count` shadow copies from `first` on in memory, as far as there are so many.
+pub fn expect_shadows(first: usize, count: usize) {
+    const MADV_POPULATE_WRITE: u64 = 23;
+    let len = count.min(HOT_PAGES.saturating_sub(first)) * 4096;
+    // SAFETY: changes no content of the engine's own memory.
+    unsafe { syscall!(nr::MADVISE, shadow(first), len, MADV_POPULATE_WRITE) };
+}
+
 /// What the store holds of the thread's context.
 pub fn context_shadow() -> *mut [u8; 4096] {
     (SCRATCH_BASE + CONTEXT) as *mut [u8; 4096]

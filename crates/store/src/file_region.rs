@@ -10,7 +10,8 @@ use std::os::fd::OwnedFd;
 const HOLE: FallocateFlags = FallocateFlags::PUNCH_HOLE.union(FallocateFlags::KEEP_SIZE);
 
 /// The region does to the file itself what its mapping cannot.
-const NOTHING: File = File { discard: |_, _| {}, reserve: |_, _| true, sync: |_, _| 0, write: |_, _| 0 };
+const NOTHING: File =
+    File { discard: |_, _| {}, reserve: |_, _| true, sync: |_, _| 0, expect: |_, _| {}, write: |_, _| 0 };
 
 /// A file, mapped shared as a whole. Its holes take no room.
 pub struct FileRegion {

@@ -160,6 +160,7 @@ impl<R: Region> Store<'_, R> {
         if self.ring_resident > kept && !self.keeps_ring {
             self.region.discard(areas.ring.off + kept, self.ring_resident - kept);
             self.ring_resident = kept;
+            self.ring_ready = self.ring_ready.min(kept);
         }
         self.ring_used = 0;
         self.all_settled();

@@ -14,10 +14,6 @@ use bytemuck::bytes_of;
 /// frames, which costs a sync of its own.
 const DURABLE_PAGES_IN_RING: u32 = if cfg!(test) { 2 } else { 256 };
 
-/// From so many absent pages in a row on they are passed to the region together: a process that writes a gigabyte to its
-/// store once need not map it, and the kernel need not take that down at its death.
-const TOGETHER: u32 = if cfg!(test) { 2 } else { 16 };
-
 /// An entry of the list of touched chunks.
 pub fn touched_entry(epoch: u64, index: u32) -> u64 {
     seal(epoch << 24 | index as u64)
@@ -45,13 +41,15 @@ impl<R: Region> Store<'_, R> {
         }
         while let Some(page) = bytes.first_chunk() {
             let most = (bytes.len() as u64 / PAGE).min((CHUNK - addr % CHUNK) / PAGE) as u32;
-            let absent = if most < TOGETHER { 0 } else { self.absent_from(addr, most)? };
-            let stored = if absent < TOGETHER {
-                self.try_page(addr, page)?;
-                PAGE
-            } else {
-                self.write_directly(addr, &bytes[..absent as usize * page.len()])?;
-                absent as u64 * PAGE
+            let stored = match self.absent_from(addr, most)? {
+                0 => {
+                    self.try_page(addr, page)?;
+                    PAGE
+                }
+                absent => {
+                    self.write_directly(addr, &bytes[..absent as usize * page.len()])?;
+                    absent as u64 * PAGE
+                }
             };
             addr += stored;
             bytes = &bytes[stored as usize..];
@@ -70,7 +68,8 @@ impl<R: Region> Store<'_, R> {
         Ok((first..first + most).take_while(|&page| !is_set(busy, page)).count() as u32)
     }
 
-    /// Absent pages of one chunk go to their frames, all at once.
+    /// Absent pages of one chunk go to their frames, all at once. Not by way of a mapping: a frame that nobody looks at need not be
+    /// mapped, and the kernel need not clear it first, nor take the mapping down at the process's death.
     fn write_directly(&mut self, addr: u64, bytes: &[u8]) -> Result<(), StoreError> {
         let (index, first, count) = (self.chunk_of(addr)?, page_of(addr), (bytes.len() as u64 / PAGE) as u32);
         for page in 0..count as u64 {
@@ -111,16 +110,11 @@ impl<R: Region> Store<'_, R> {
         let absent = !is_set(&self.chunks.state(index).busy, page);
         let durable = self.superblock.params.durable;
         if absent && !(durable && self.transaction.in_ring < DURABLE_PAGES_IN_RING) {
-            self.append(kind::NEW_PAGE, 0, index, addr, &[])?;
-            self.touch(index);
-            let frame = self.superblock.areas.frame(index, page);
-            self.region.write(frame, bytes);
-            self.note_direct(frame, PAGE);
-        } else {
-            self.append(kind::PAGE, 0, index, addr, &[bytes])?;
-            set(&mut self.chunks.state_mut(index).logged, page);
-            self.transaction.in_ring += absent as u32;
+            return self.write_directly(addr, bytes);
         }
+        self.append(kind::PAGE, 0, index, addr, &[bytes])?;
+        set(&mut self.chunks.state_mut(index).logged, page);
+        self.transaction.in_ring += absent as u32;
         let state = self.chunks.state_mut(index);
         set(&mut state.busy, page);
         state.make_live(page);

@@ -26,6 +26,8 @@ pub trait Region {
     fn write_pages(&mut self, off: u64, bytes: &[u8]) {
         self.write(off, bytes);
     }
+    /// The range is going to be written to, bit by bit. Nothing else changes. Multiples of 4096.
+    fn expect(&mut self, _off: u64, _len: u64) {}
     /// Stores 8 bytes at once, after all earlier writes. `off` is a multiple of 8.
     fn publish(&mut self, off: u64, value: u64);
     /// Loads 8 bytes at once, before all later reads. `off` is a multiple of 8.
@@ -107,6 +109,8 @@ pub struct File {
     pub reserve: fn(u64, u64) -> bool,
     /// Returns 0 or a negative error number: offset, length.
     pub sync: fn(u64, u64) -> i64,
+    /// Has the mapping's pages ready to be written to, if that can be: offset, length.
+    pub expect: fn(u64, u64),
     /// Writes without the mapping, and returns how much of it that took, which may be nothing: offset, bytes.
     pub write: fn(u64, &[u8]) -> usize,
 }
@@ -205,6 +209,12 @@ impl Region for MappedRegion {
 
     fn reserve(&mut self, off: u64, len: u64) -> bool {
         self.at(off, len).is_some() && (self.file.reserve)(off, len)
+    }
+
+    fn expect(&mut self, off: u64, len: u64) {
+        if self.at(off, len).is_some() {
+            (self.file.expect)(off, len);
+        }
     }
 
     fn sync(&mut self, off: u64, len: u64) -> Result<(), SyncError> {

@@ -32,6 +32,8 @@ pub struct Store<'s, R: Region> {
     pub(crate) ring_used: u64,
     /// Bytes of the ring beyond which it has no memory.
     pub(crate) ring_resident: u64,
+    /// Bytes of the ring that this process can write to without a page fault.
+    pub(crate) ring_ready: u64,
     /// See [`Store::keep_ring`].
     pub(crate) keeps_ring: bool,
     /// Of a store that lags: the last commit that is on the medium.
@@ -141,6 +143,7 @@ impl<'s, R: Region> Store<'s, R> {
             ring_used: 0,
             // Whoever had the store before may have used all of it.
             ring_resident: superblock.areas.ring.len,
+            ring_ready: 0,
             keeps_ring: false,
             settled: head.fold_seq,
             unsettled_ring: 0,

@@ -129,7 +129,13 @@ fn two_mappings_of_one_file_see_the_same_store() {
 fn a_mapping_keeps_within_its_bounds_and_passes_errors_on() {
     let mut bytes = std::vec![0u64; 2 * PAGE as usize / 8];
     // SAFETY: the vector is used through the region only. It need not start at a page, since nothing is discarded in it.
-    let file = File { discard: |_, _| {}, reserve: |_, _| true, sync: |_, _| -28, write: |_, bytes| bytes.len() / 2 };
+    let file = File {
+        discard: |_, _| {},
+        reserve: |_, _| true,
+        sync: |_, _| -28,
+        expect: |_, _| {},
+        write: |_, bytes| bytes.len() / 2,
+    };
     // SAFETY: as above.
     let mut region = unsafe { MappedRegion::new(bytes.as_mut_ptr().cast(), 2 * PAGE, file) };
     region.write_pages(0, &[7; 4096]);
@@ -156,7 +162,7 @@ fn an_empty_file_is_no_store() {
 #[test]
 fn a_commit_that_a_fold_would_have_no_room_for_is_refused() {
     let mut bytes = std::vec![0u64; (64 << 20) / 8];
-    let none = File { discard: |_, _| {}, reserve: |_, _| false, sync: |_, _| 0, write: |_, _| 0 };
+    let none = File { discard: |_, _| {}, reserve: |_, _| false, sync: |_, _| 0, expect: |_, _| {}, write: |_, _| 0 };
     // SAFETY: the vector is used through the region only.
     let region = unsafe { MappedRegion::new(bytes.as_mut_ptr().cast(), 64 << 20, none) };
     let mut memory = scratch();
