@@ -10,6 +10,7 @@ use crate::own_descriptors;
 use crate::regions;
 use crate::ring::{self, Ring};
 use crate::scratch;
+use crate::shown;
 use crate::signals;
 use crate::state::{engine, object, Engine, OwnFd, ONE_THREAD};
 use crate::sys::{err, nr, syscall};
@@ -122,6 +123,7 @@ unsafe extern "C" fn start() -> ! {
         crate::restore::cold();
     }
     let t = thread::install();
+    shown::show();
     t.regs = e.args.regs;
     t.regs.eflags |= 0x202;
     t.gs_base = e.args.gs_base;

@@ -60,6 +60,7 @@ mod ring;
 mod saving;
 mod scheduling;
 mod scratch;
+mod shown;
 mod signals;
 mod spans;
 mod state;

@@ -318,6 +318,11 @@ pub fn begin(t: &mut Thread) {
     SEVERAL.store(1, Release);
 }
 
+/// Where the places that are taken are noted, for who looks on from outside.
+pub fn taken_address() -> u64 {
+    TAKEN.as_ptr() as u64
+}
+
 /// A place that nobody has: its last thread, if there was one, is gone for the kernel, too.
 pub fn free_place() -> Option<u32> {
     if !has_several() {

@@ -266,8 +266,26 @@ pub struct Control {
     pub mapped_files: AtomicU32,
     /// Supervisor: thousandths of going back that are done.
     pub progress: AtomicU32,
+    /// Engine: where its threads' control blocks are, for who looks on from outside how far each has come.
+    pub threads: ThreadBlocks,
     /// Engine: a path, ended by a zero if it is shorter, for [`unreadable::FILE`].
     pub lost_file: [AtomicU8; 512],
+}
+
+/// Where the engine keeps what it knows of the program's threads. The first thread's block has an address of its own; those of others lie at the
+/// beginnings of their places (see [`crate::layout::THREADS_BASE`]). All zero: there is nothing to be seen yet.
+#[repr(C)]
+pub struct ThreadBlocks {
+    /// Address of the first thread's block.
+    pub first: AtomicU64,
+    /// Address of the places that are taken: one bit each, lowest first, in words of eight bytes.
+    pub taken: AtomicU64,
+    /// Offset in a block: how many calls the thread has made. Eight bytes.
+    pub calls: AtomicU32,
+    /// The same: the address to which its last call returns, or has returned. Eight bytes.
+    pub site: AtomicU32,
+    /// The same: what the kernel calls the thread. Four bytes.
+    pub tid: AtomicU32,
 }
 
 /// First word of a control page.

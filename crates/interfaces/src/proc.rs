@@ -22,6 +22,8 @@ pub const GO_BACK: &str = "go_back";
 pub const GO_BACK_TO: &str = "go_back_to";
 /// Operation: nothing more is tried. Argument: [`Cause`].
 pub const GIVE_UP: &str = "give_up";
+/// Operation: a thread hangs, and its process is to end for it. Argument: [`Hang`]. While the module is told of counts (`pmc`).
+pub const FLAG: &str = "flag";
 /// Operation: the kernel is asked for a process again, later. Argument: `Duration`.
 pub const ASK_AGAIN: &str = "ask_again";
 
@@ -47,6 +49,7 @@ pub const INTERFACE: Interface = Interface {
         named(GO_BACK, "an older generation is to be gone on from"),
         named(GO_BACK_TO, "a process goes on from this generation"),
         named(GIVE_UP, "nothing more is tried"),
+        named(FLAG, "a thread hangs, and its process is to end for it"),
         named(ASK_AGAIN, "the kernel is asked for a process again, later"),
     ],
     events: &[
@@ -99,6 +102,8 @@ pub struct Death {
     pub restored: u32,
     /// The store cannot be read: one of `outlast_image::control::unreadable`.
     pub unreadable: Option<u32>,
+    /// It hung, and was ended for that.
+    pub hung: Option<Hung>,
     /// The OOM killer killed it.
     pub shortage: Option<Shortage>,
     /// Whether older generations are kept.
@@ -118,10 +123,33 @@ impl Death {
             stopping: false,
             restored: 0,
             unreadable: None,
+            hung: None,
             shortage: None,
             has_older: false,
         }
     }
+}
+
+/// A thread that does not leave its code section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hang {
+    /// What the kernel calls the thread.
+    pub thread: i32,
+    /// Where the section begins: see `pmc::Count`.
+    pub section: u64,
+    /// Processor time since it was first seen there.
+    pub count: Duration,
+    /// The section's check value: it should have been out by then.
+    pub check: Duration,
+    /// Whether it was seen elsewhere since its process began or was recovered.
+    pub has_moved: bool,
+}
+
+/// What is told of it when the process has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hung {
+    pub section: u64,
+    pub has_moved: bool,
 }
 
 /// Lack of memory: what the program's control groups allow, in bytes, if they limit it.

@@ -2,13 +2,14 @@
 
 mod checkpoint;
 mod crash;
+mod hang;
 mod visible;
 
 use outlast_core::{Budget, Manifest};
 
 /// All of them, in the order in which they are loaded.
-pub fn all() -> [Manifest; 3] {
-    [crash::MANIFEST, visible::MANIFEST, checkpoint::MANIFEST]
+pub fn all() -> [Manifest; 4] {
+    [crash::MANIFEST, visible::MANIFEST, checkpoint::MANIFEST, hang::MANIFEST]
 }
 
 /// None of these needs more than an instant and a few hundred bytes.

@@ -84,6 +84,7 @@ fn sentence(entry: &Entry) -> String {
         Kind::WentBack => format!("went back to {cause}; what it sent and read since is not undone"),
         Kind::NotKept => format!("cannot keep a generation: {cause}"),
         Kind::ModuleFailed => format!("a module failed: {cause}"),
+        Kind::Hung => format!("hangs: {cause}"),
         Kind::Forked => format!("began as a copy of {cause}"),
     };
     let phase = entry.phase.as_ref().map(|phase| format!(", in phase {phase}")).unwrap_or_default();

@@ -7,7 +7,7 @@ use outlast_image::inject::option;
 #[cfg(feature = "mutants")]
 use outlast_image::mutant::Mutant;
 use outlast_interfaces::sysc::Visible;
-use outlast_interfaces::{checkpoint, crash, visible};
+use outlast_interfaces::{checkpoint, crash, hang, visible};
 use outlast_pins::Wishes;
 use outlast_supervisor::options::Options;
 use outlast_supervisor::start::{run, Request};
@@ -64,6 +64,12 @@ pub struct Run {
     /// power then takes the program and its files back by so much, and what it showed meanwhile may be shown again, or never was.
     #[arg(long, value_name = "visible|DURATION", num_args = 0..=1, default_missing_value = "visible", require_equals = false, value_parser = Durable::parse)]
     durable: Option<Durable>,
+    /// End what hangs, and go on from the last commit: a thread that computes for longer without a system call than it has before at that place
+    ///
+    /// A place is known when it has been seen fifty times, which takes at least some twelve seconds. With a DURATION whatever computes for that long
+    /// counts as a hang, known or not. Without --every the program is not committed while it computes, so that it goes on from before the hang.
+    #[arg(long, value_name = "DURATION", num_args = 0..=1, default_missing_value = "learn", require_equals = true, value_parser = Hang::parse)]
+    hang: Option<Hang>,
     /// Read the whole store back at once when the program is recovered
     #[arg(long)]
     eager: bool,
@@ -132,6 +138,19 @@ impl Durable {
     }
 }
 
+/// What counts as a hang.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Hang(Option<Duration>);
+
+impl Hang {
+    fn parse(text: &str) -> Result<Hang, String> {
+        match text {
+            "learn" => Ok(Hang(None)),
+            _ => duration::parse(text).map(|limit| Hang(Some(limit))),
+        }
+    }
+}
+
 /// What `--every auto` begins with.
 const AUTO: Duration = Duration::from_secs(1);
 
@@ -178,6 +197,7 @@ impl Run {
             crash: crash::Settings { retries: self.retries },
             visible: (self.commit != When::Manual).then_some(visible::Settings { outputs }),
             checkpoint: self.interval().map(|every| checkpoint::Settings { every, sparing }),
+            hang: self.hang(),
         }
     }
 
@@ -190,6 +210,7 @@ impl Run {
             retries: self.retries,
             ring_len: self.ring,
             generations: self.generations,
+            hang: self.hang(),
             ..Options::default()
         };
         options.set(option::TRACKER_MPROTECT, self.tracker == Tracker::Mprotect);
@@ -203,6 +224,10 @@ impl Run {
         options
     }
 
+    fn hang(&self) -> Option<hang::Settings> {
+        self.hang.map(|Hang(limit)| hang::Settings::with_limit(limit))
+    }
+
     fn lag(&self) -> Option<Duration> {
         match self.durable {
             Some(Durable::Within(lag)) => Some(lag),
@@ -212,7 +237,8 @@ impl Run {
 
     fn interval(&self) -> Option<Duration> {
         match self.every {
-            Every::Auto if self.commit != When::Manual => Some(AUTO),
+            // A commit in the middle of a hang would be what is gone back to.
+            Every::Auto if self.commit != When::Manual && self.hang.is_none() => Some(AUTO),
             Every::Auto | Every::Never => None,
             Every::At(interval) => Some(interval),
         }

@@ -1,10 +1,11 @@
 //! Where modules' wishes lie until the supervisor sees to them: pins take them while a module runs, and nothing is done meanwhile.
 
 use outlast_core::Failure;
-use outlast_interfaces::proc::Decision;
+use outlast_interfaces::proc::{Decision, Hang};
 use outlast_supervisor::options::Options;
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::time::Duration;
 
 /// Of one program.
 pub struct Desk {
@@ -12,9 +13,14 @@ pub struct Desk {
     pub program: String,
     /// How the engine is to protect it; none once it has begun, for the engine does not change its ways.
     pub options: Option<Options>,
+    /// How often the program's threads are looked at; none: nobody wants to know.
+    pub looks_every: Option<Duration>,
     /// Whether something is to be decided.
     is_asked: bool,
     decision: Option<Decision>,
+    /// Whether hangs may be told of.
+    is_looking: bool,
+    hang: Option<Hang>,
 }
 
 pub type Shared = Rc<RefCell<Desk>>;
@@ -22,7 +28,15 @@ pub type Shared = Rc<RefCell<Desk>>;
 impl Desk {
     /// For a program that is about to begin.
     pub fn new(program: &str, options: Options) -> Self {
-        Self { program: program.into(), options: Some(options), is_asked: false, decision: None }
+        Self {
+            program: program.into(),
+            options: Some(options),
+            looks_every: None,
+            is_asked: false,
+            decision: None,
+            is_looking: false,
+            hang: None,
+        }
     }
 
     /// The way in which `program` is to be protected, to be changed by the pin `pin`.
@@ -44,6 +58,26 @@ impl Desk {
     pub fn answer(&mut self) -> Option<Decision> {
         self.is_asked = false;
         self.decision.take()
+    }
+
+    /// From here on a thread may be flagged.
+    pub fn look(&mut self) {
+        (self.is_looking, self.hang) = (true, None);
+    }
+
+    /// The one that was.
+    pub fn flagged(&mut self) -> Option<Hang> {
+        self.is_looking = false;
+        self.hang.take()
+    }
+
+    /// Takes note of a thread that hangs; of several the first counts.
+    pub fn flag(&mut self, pin: &str, hang: Hang) -> Result<(), Failure> {
+        if !self.is_looking {
+            return Err(Failure::Refused(pin.into(), "nobody looks at threads".into()));
+        }
+        self.hang.get_or_insert(hang);
+        Ok(())
     }
 
     /// Takes a decision, if one is asked for and there is none.

@@ -3,6 +3,7 @@
 
 mod desk;
 mod peri;
+mod pmc;
 mod proc;
 mod protection;
 mod sysc;

@@ -8,6 +8,9 @@ pub struct Proc(pub Shared);
 
 impl Pin for Proc {
     fn operate(&mut self, operation: &'static str, argument: &Payload, _: &mut Vec<Event>) -> Result<Payload, Failure> {
+        if operation == proc::FLAG {
+            return self.0.borrow_mut().flag(proc::NAME, argument.read()?).map(|()| Payload::NONE);
+        }
         let decision = match operation {
             proc::END => Decision::End(argument.read()?),
             proc::RESPAWN => Decision::Respawn(argument.read()?),

@@ -2,6 +2,7 @@
 
 use crate::desk::{Desk, Shared};
 use crate::peri::Peri;
+use crate::pmc::Pmc;
 use crate::proc::Proc;
 use crate::sysc::Sysc;
 use outlast_core::confine::{self, Overrun};
@@ -9,7 +10,7 @@ use outlast_core::{Event, Failure, Manifest, Microkernel, Notice, Payload};
 use outlast_image::inject::option;
 use outlast_interfaces::proc::{self, Death, Decision, Step, Stuck};
 use outlast_interfaces::sysc::Visible;
-use outlast_interfaces::{checkpoint, crash, peri, sysc, visible};
+use outlast_interfaces::{checkpoint, crash, hang, peri, pmc, sysc, visible};
 use outlast_supervisor::again;
 use outlast_supervisor::decision::Decides;
 use outlast_supervisor::options::Options;
@@ -22,6 +23,7 @@ pub struct Wishes {
     pub crash: crash::Settings,
     pub visible: Option<visible::Settings>,
     pub checkpoint: Option<checkpoint::Settings>,
+    pub hang: Option<hang::Settings>,
 }
 
 impl Wishes {
@@ -34,6 +36,7 @@ impl Wishes {
             crash: crash::Settings { retries: options.retries },
             visible: (!is(option::NO_VISIBLE)).then_some(visible::Settings { outputs }),
             checkpoint: (!every.is_zero()).then_some(checkpoint::Settings { every, sparing: is(option::SPARING) }),
+            hang: options.hang,
         }
     }
 
@@ -41,7 +44,8 @@ impl Wishes {
     pub fn modules(&self) -> Vec<&'static str> {
         let visible = self.visible.map(|_| visible::NAME);
         let checkpoint = self.checkpoint.map(|_| checkpoint::NAME);
-        [Some(crash::NAME), visible, checkpoint].into_iter().flatten().collect()
+        let hang = self.hang.map(|_| hang::NAME);
+        [Some(crash::NAME), visible, checkpoint, hang].into_iter().flatten().collect()
     }
 
     /// Each module, and what it is told.
@@ -52,6 +56,9 @@ impl Wishes {
         }
         if let Some(settings) = &self.checkpoint {
             all.push((checkpoint::NAME, Payload::of(settings)?));
+        }
+        if let Some(settings) = &self.hang {
+            all.push((hang::NAME, Payload::of(settings)?));
         }
         Ok(all)
     }
@@ -115,16 +122,16 @@ impl Protection {
         Ok(Self { kernel, desk, failures })
     }
 
-    fn raise(&mut self, name: &'static str, payload: Payload) {
+    fn raise(&mut self, pin: &'static str, name: &'static str, payload: Payload) {
         let program = Some(self.desk.borrow().program.clone());
-        self.kernel.raise(Event { pin: proc::NAME, name, program, payload });
+        self.kernel.raise(Event { pin, name, program, payload });
     }
 
     /// Asks the modules, and again if one of them failed on it before anything was decided.
     fn ask(&mut self, name: &'static str, payload: &Payload) -> Option<Decision> {
         for _ in 0..ASKED {
             self.desk.borrow_mut().ask();
-            self.raise(name, payload.clone());
+            self.raise(proc::NAME, name, payload.clone());
             let decision = self.desk.borrow_mut().answer();
             let notices = self.kernel.take_notices();
             let has_failed = notices.iter().any(|notice| matches!(notice, Notice::Unloaded { again: true, .. }));
@@ -152,10 +159,11 @@ const ASKED: u32 = 4;
 /// Makes the pins known that exist, over this desk.
 fn install(kernel: &mut Microkernel, desk: &Shared) {
     let copy = |desk: &Shared| Rc::clone(desk);
-    let (for_proc, for_sysc, for_peri) = (copy(desk), copy(desk), copy(desk));
+    let [for_proc, for_sysc, for_peri, for_pmc] = [desk; 4].map(copy);
     kernel.install_pin(&proc::INTERFACE, Box::new(move || Ok(Box::new(Proc(copy(&for_proc))))));
     kernel.install_pin(&sysc::INTERFACE, Box::new(move || Ok(Box::new(Sysc(copy(&for_sysc))))));
     kernel.install_pin(&peri::INTERFACE, Box::new(move || Ok(Box::new(Peri(copy(&for_peri))))));
+    kernel.install_pin(&pmc::INTERFACE, Box::new(move || Ok(Box::new(Pmc(copy(&for_pmc))))));
 }
 
 impl Decides for Protection {
@@ -184,11 +192,24 @@ impl Decides for Protection {
     }
 
     fn born(&mut self) {
-        self.raise(proc::BORN, Payload::NONE);
+        self.raise(proc::NAME, proc::BORN, Payload::NONE);
     }
 
     fn renewed(&mut self) {
-        self.raise(proc::RENEWED, Payload::NONE);
+        self.raise(proc::NAME, proc::RENEWED, Payload::NONE);
+    }
+
+    fn looks_every(&self) -> Option<Duration> {
+        self.desk.borrow().looks_every
+    }
+
+    fn counted(&mut self, counts: &[pmc::Count]) -> Option<proc::Hang> {
+        let payload = Payload::of(&counts).ok()?;
+        self.desk.borrow_mut().look();
+        self.raise(pmc::NAME, pmc::COUNTED, payload);
+        let notices = self.kernel.take_notices();
+        self.note(notices);
+        self.desk.borrow_mut().flagged()
     }
 
     fn failures(&mut self) -> Vec<String> {

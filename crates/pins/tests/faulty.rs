@@ -89,6 +89,7 @@ fn load(failures: &[String]) -> impl Fn(&str, &mut Options) -> Result<Box<dyn De
             crash: crash::Settings { retries: 3 },
             visible: Some(visible::Settings { outputs: outlast_interfaces::sysc::Visible::Each }),
             checkpoint: Some(checkpoint::Settings { every: Duration::from_secs(1), sparing: true }),
+            hang: None,
         };
         let protection = Protection::new(program, &wishes, options, &modules(), failures);
         Ok(Box::new(protection.map_err(|failure| Error::Module(failure.to_string()))?))

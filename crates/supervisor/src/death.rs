@@ -80,10 +80,11 @@ impl Supervisor {
             Some(Decision::GiveUp(Cause::Signal(signal))) => {
                 let resuming = self.recovering.as_ref().is_some_and(|r| r.kind == Kind::Resumed);
                 // With more memory it can be resumed.
-                self.kept |= resuming || shortage.is_some() || death.by_engine;
+                self.kept |= resuming || shortage.is_some() || death.by_engine || death.hung.is_some();
                 let what = match shortage {
                     Some(shortage) => format!("lack of memory ({shortage})"),
                     None if death.by_engine => "an error of the engine".into(),
+                    None if death.hung.is_some() => "a hang".into(),
                     None => names::signal(signal),
                 };
                 Some(self.give_up(&format!("{what} again and again"), End::Killed(signal)))
@@ -118,6 +119,7 @@ impl Supervisor {
             unreadable: Some(control.unreadable.load(Acquire)).filter(|reason| *reason != 0),
             shortage: self.shortage.as_ref().map(|shortage| Shortage { limit: shortage.bytes() }),
             has_older: self.keeps_generations(),
+            hung: self.looking.take().filter(|_| end == End::Killed(libc::SIGKILL)),
         }
     }
 

@@ -2,7 +2,10 @@
 
 use crate::error::Error;
 use crate::options::Options;
-pub use outlast_interfaces::proc::{Cause, Death, Decision, Respawn, Shortage, Standing, Step, Stuck, Surroundings};
+pub use outlast_interfaces::pmc::Count;
+pub use outlast_interfaces::proc::{
+    Cause, Death, Decision, Hang, Hung, Respawn, Shortage, Standing, Step, Stuck, Surroundings,
+};
 use std::time::Duration;
 
 /// The policies that protect one program.
@@ -21,6 +24,12 @@ pub trait Decides {
 
     /// It did not refuse it.
     fn born(&mut self);
+
+    /// How often the program's threads are to be looked at, if at all.
+    fn looks_every(&self) -> Option<Duration>;
+
+    /// They were looked at. A thread that hangs: the process is to end for it.
+    fn counted(&mut self, counts: &[Count]) -> Option<Hang>;
 
     /// The program is another one, or in an older state.
     fn renewed(&mut self);

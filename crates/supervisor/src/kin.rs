@@ -123,6 +123,18 @@ impl Kin {
         self.strangers.iter().map(|(_, pidfd)| pidfd.as_fd())
     }
 
+    /// Has a process of ours end. Its end is a change as any other.
+    pub fn end(&self, pid: pid_t) {
+        match self.strangers.iter().find(|(known, _)| *known == pid) {
+            Some((_, pidfd)) => drop(pidfd_send_signal(pidfd, Signal::KILL)),
+            None if self.has(pid) => {
+                // SAFETY: plain system call; a child that is not reaped keeps its number.
+                unsafe { libc::kill(pid, libc::SIGKILL) };
+            }
+            None => (),
+        }
+    }
+
     /// Ends a process of ours that nobody needs any more, and waits until it is gone.
     pub fn kill(&mut self, pid: pid_t) {
         if !self.has(pid) {

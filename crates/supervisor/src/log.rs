@@ -53,6 +53,8 @@ pub enum Kind {
     NotKept,
     /// A module that protects it failed.
     ModuleFailed,
+    /// A thread of it hangs.
+    Hung,
     /// The program began as a copy of another one.
     Forked,
 }

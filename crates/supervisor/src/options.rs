@@ -1,6 +1,7 @@
 //! How a program is protected: what the person asked for, in the engine's terms.
 
 use outlast_archive::Policy;
+use outlast_interfaces::hang;
 use serde::{Deserialize, Serialize};
 
 /// Passed to the engine at every injection, and kept in the program's description for a resume.
@@ -22,11 +23,23 @@ pub struct Options {
     /// Which older generations are kept; none: none.
     #[serde(default)]
     pub generations: Option<Policy>,
+    /// Whether hangs are looked for, and from what on one is one in any case; none: not at all.
+    #[serde(default)]
+    pub hang: Option<hang::Settings>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { bits: 0, mutants: 0, interval_ns: 0, lag_ns: 0, retries: 3, ring_len: 2 << 20, generations: None }
+        Self {
+            bits: 0,
+            mutants: 0,
+            interval_ns: 0,
+            lag_ns: 0,
+            retries: 3,
+            ring_len: 2 << 20,
+            generations: None,
+            hang: None,
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use crate::exec::Handover;
 use crate::fault_list::FaultList;
 use crate::forward::GroupSignals;
 use crate::generation::Generation;
+use crate::hangs::Looking;
 use crate::keeping::Keeping;
 use crate::kin::{Change, Kin};
 use crate::launch::Command;
@@ -82,6 +83,8 @@ pub struct Supervisor {
     pub(crate) postponed: Option<Postponed>,
     /// Whether the program could not be brought back while its state may still be good: everything of it stays.
     pub(crate) kept: bool,
+    /// At its threads.
+    pub(crate) looking: Looking,
 }
 
 /// What a supervisor is made of, whoever starts it and why.
@@ -131,6 +134,7 @@ impl Supervisor {
             shortage: None,
             postponed: None,
             kept: false,
+            looking: Looking::default(),
             generation,
         })
     }
@@ -161,6 +165,7 @@ impl Supervisor {
             }
             self.begin_keeping();
             self.count_kills();
+            self.look_at_threads();
             self.sleep();
         }
     }

@@ -36,6 +36,7 @@ use crate::operation::Operation;
 use crate::queued;
 use crate::scheduling::{self, Scheduling};
 use crate::scratch;
+use crate::shown;
 use crate::signals;
 use crate::state::{engine, journal, object, Engine, OwnFd};
 use crate::store_room;
@@ -95,6 +96,7 @@ unsafe fn run(rung: Rung) -> ! {
     world::reset();
     native::EVERYWHERE.store(0, Release);
     let t = thread::install();
+    shown::show();
     t.pending.store(0, Release);
     (t.native, t.has_lock, t.pins) = (0, false, false);
     if t.rseq[0] != 0 {

@@ -7,8 +7,9 @@ use outlast_interfaces::proc::{Cause, Death, Decision, End, Respawn, Standing};
 pub fn decide(death: &Death, retries: u32, tries: &mut Tries) -> Decision {
     let End::Killed(signal) = death.end else { return Decision::End(death.end) };
     // Of the engine's own errors nobody should be recovered for ever either.
-    let killed = (signal == libc::SIGKILL || death.by_call) && !death.by_engine;
-    if death.stopping || !(killed || death.by_engine || is_fault(signal)) {
+    let is_own = death.by_engine || death.hung.is_some();
+    let killed = (signal == libc::SIGKILL || death.by_call) && !is_own;
+    if death.stopping || !(killed || is_own || is_fault(signal)) {
         return Decision::End(death.end);
     }
     match death.standing {
@@ -41,7 +42,7 @@ fn is_fault(signal: i32) -> bool {
 mod tests {
     use super::super::tries::{STARVED_MAX, UNFINISHED_MAX};
     use super::*;
-    use outlast_interfaces::proc::Shortage;
+    use outlast_interfaces::proc::{Hung, Shortage};
     use std::time::Duration;
 
     const KILLED: End = End::Killed(libc::SIGKILL);
@@ -129,6 +130,21 @@ mod tests {
             assert_eq!(at(restored), respawn(libc::SIGKILL));
         }
         assert_eq!(at(3), Decision::GiveUp(Cause::Signal(libc::SIGKILL)));
+    }
+
+    #[test]
+    fn a_hang_is_tried_as_often_as_a_fault_wherever_commits_were_made_meanwhile() {
+        let hung = Some(Hung { section: 1, has_moved: false });
+        let mut tries = Tries::default();
+        let mut at = |n| decide(&Death { seq: n, restored: n as u32, hung, ..Death::plain(KILLED) }, 3, &mut tries);
+        assert_eq!([at(0), at(1), at(2)], [respawn(libc::SIGKILL); 3]);
+        assert_eq!(at(3), Decision::GiveUp(Cause::Signal(libc::SIGKILL)));
+        let mut tries = Tries::default();
+        for n in 0..50 {
+            let hung = Some(Hung { section: 1, has_moved: true });
+            let now = Death { seq: n, restored: n as u32, hung, ..Death::plain(KILLED) };
+            assert_eq!(decide(&now, 3, &mut tries), respawn(libc::SIGKILL), "it goes on between hangs");
+        }
     }
 
     #[test]

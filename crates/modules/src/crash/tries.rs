@@ -40,7 +40,9 @@ impl Tries {
             None => 0,
         };
         if !killed {
-            self.fatal = if self.fatal > 0 && self.fatal_seq == death.seq { self.fatal + 1 } else { 1 };
+            // A thread that was in its section from the beginning was restored to there: commits made meanwhile are no progress.
+            let is_same = self.fatal_seq == death.seq || death.hung.is_some_and(|hung| !hung.has_moved);
+            self.fatal = if self.fatal > 0 && is_same { self.fatal + 1 } else { 1 };
             self.fatal_seq = death.seq;
         }
     }

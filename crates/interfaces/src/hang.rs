@@ -1,0 +1,27 @@
+//! Settings of the module `hang`.
+
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+pub const NAME: &str = "hang";
+
+/// For one program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settings {
+    /// How often its threads are looked at.
+    pub every: Duration,
+    /// No section is flagged that has computed for less. The paper's threshold against trivial cases (§5.1).
+    pub threshold: Duration,
+    /// A section that has computed for more is flagged, also one that nothing is known of yet; none: only what is known can be too long.
+    pub limit: Option<Duration>,
+}
+
+impl Settings {
+    /// What `outlast run --hang` means, with or without a limit.
+    pub fn with_limit(limit: Option<Duration>) -> Self {
+        let every = Duration::from_millis(250);
+        // A limit is looked at several times before it is over.
+        let every = limit.map_or(every, |limit| every.min(limit / 4)).max(Duration::from_millis(10));
+        Self { every, threshold: Duration::from_secs(1), limit }
+    }
+}

@@ -1,0 +1,44 @@
+//! The pin `pmc`: what processors have done for the threads of a program.
+//!
+//! Counted is processor time: the task clock, which the kernel keeps of every thread anyhow. RMK (Table 3) counts instructions.
+
+use crate::named;
+use outlast_core::Interface;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+pub const NAME: &str = "pmc";
+
+/// Operation: the threads of a program are looked at at intervals. Argument: [`Watch`].
+pub const WATCH: &str = "watch";
+
+/// Event: they were looked at. Payload: `Vec<Count>`, one for each thread.
+pub const COUNTED: &str = "counted";
+
+pub const INTERFACE: Interface = Interface {
+    name: NAME,
+    what: "counts what processors do for threads",
+    operations: &[named(WATCH, "a program's threads are looked at at intervals")],
+    events: &[named(COUNTED, "a program's threads were looked at")],
+};
+
+/// Which program, and how often.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Watch {
+    pub program: String,
+    pub every: Duration,
+}
+
+/// A thread, somewhere between two system calls or in one. What it does from a call on to its next one is a code section that is entered where
+/// the first returns and left where the next returns, so that a program is made of sections without having been changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Count {
+    /// What the kernel calls the thread.
+    pub thread: i32,
+    /// The section: the address to which its last call returns, or has returned.
+    pub section: u64,
+    /// How many calls it has made: as long as this is the same it has not left the section.
+    pub run: u64,
+    /// Processor time that it has had so far.
+    pub count: Duration,
+}

@@ -1,0 +1,115 @@
+//! Code sections, and what is known of each: how much a thread computes in it, for each of its exits (RMK, §5.1).
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+/// As many counts are kept of each exit (§7.2: trained with 50 requests).
+pub const HISTORY: usize = 50;
+/// So often a section must have been left before anything is concluded from that.
+pub const TRAINED: u64 = 50;
+/// How many times the largest count of a history is still no hang.
+const MARGIN: u32 = 3;
+/// More sections, and more exits of one, are not remembered: the program decides how many there are.
+const MOST_SECTIONS: usize = 512;
+const MOST_EXITS: usize = 16;
+
+/// All sections of a program.
+#[derive(Default)]
+pub struct Sections {
+    known: BTreeMap<u64, Section>,
+}
+
+#[derive(Default)]
+struct Section {
+    /// How often it was left.
+    left: u64,
+    exits: BTreeMap<u64, VecDeque<Duration>>,
+}
+
+impl Sections {
+    /// A thread has left a section by this exit; it had computed for at least `count` in it.
+    pub fn left(&mut self, section: u64, exit: u64, count: Duration) {
+        if self.known.len() >= MOST_SECTIONS && !self.known.contains_key(&section) {
+            return;
+        }
+        let section = self.known.entry(section).or_default();
+        section.left += 1;
+        if section.exits.len() >= MOST_EXITS && !section.exits.contains_key(&exit) {
+            return;
+        }
+        let history = section.exits.entry(exit).or_default();
+        if history.len() == HISTORY {
+            history.pop_front();
+        }
+        history.push_back(count);
+    }
+
+    /// From what count on a thread in this section hangs; none: too little is known of it. Of the exit with the largest average the largest count
+    /// is taken, several times, but never less than `threshold`.
+    pub fn check_value(&self, section: u64, threshold: Duration) -> Option<Duration> {
+        let section = self.known.get(&section).filter(|section| section.left >= TRAINED)?;
+        let average = |history: &&VecDeque<Duration>| history.iter().sum::<Duration>() / history.len().max(1) as u32;
+        let slowest = section.exits.values().max_by_key(average)?;
+        slowest.iter().max().map(|most| (*most * MARGIN).max(threshold))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const THRESHOLD: Duration = Duration::from_millis(100);
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn nothing_is_concluded_from_little() {
+        let mut sections = Sections::default();
+        for n in 1..TRAINED {
+            sections.left(1, 2, ms(n));
+        }
+        assert_eq!(sections.check_value(1, THRESHOLD), None);
+        sections.left(1, 2, ms(1));
+        assert!(sections.check_value(1, THRESHOLD).is_some());
+        assert_eq!(sections.check_value(2, THRESHOLD), None);
+    }
+
+    #[test]
+    fn the_exit_with_the_largest_average_counts() {
+        let mut sections = Sections::default();
+        for _ in 0..HISTORY {
+            sections.left(1, 2, ms(1));
+            sections.left(1, 3, ms(500));
+        }
+        // One that happened once, by an exit that is quick otherwise.
+        sections.left(1, 2, ms(900));
+        assert_eq!(sections.check_value(1, THRESHOLD), Some(ms(1500)));
+    }
+
+    #[test]
+    fn trivial_cases_make_no_small_check_value() {
+        let mut sections = Sections::default();
+        (0..TRAINED).for_each(|_| sections.left(1, 2, Duration::ZERO));
+        assert_eq!(sections.check_value(1, THRESHOLD), Some(THRESHOLD));
+    }
+
+    #[test]
+    fn what_was_long_ago_is_forgotten() {
+        let mut sections = Sections::default();
+        sections.left(1, 2, ms(10_000));
+        (0..HISTORY).for_each(|_| sections.left(1, 2, ms(100)));
+        assert_eq!(sections.check_value(1, THRESHOLD), Some(ms(300)));
+    }
+
+    #[test]
+    fn a_program_of_very_many_sections_takes_bounded_memory() {
+        let mut sections = Sections::default();
+        for n in 0..100_000 {
+            sections.left(n, n, ms(1));
+            sections.left(0, n, ms(1));
+        }
+        assert!(sections.known.len() == MOST_SECTIONS && sections.known[&0].exits.len() == MOST_EXITS);
+    }
+}

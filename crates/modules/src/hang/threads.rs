@@ -1,0 +1,157 @@
+//! The counter array: each thread, the section it is in, and what it has computed there (RMK, §5, figure 6). A thread is in one section at a
+//! time, since they begin and end with its system calls.
+
+use super::sections::Sections;
+use outlast_interfaces::hang::Settings;
+use outlast_interfaces::pmc::Count;
+use outlast_interfaces::proc::Hang;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Of one program.
+pub struct Threads {
+    settings: Settings,
+    sections: Sections,
+    seen: BTreeMap<i32, Seen>,
+}
+
+/// A thread, as it was seen last.
+struct Seen {
+    section: u64,
+    run: u64,
+    /// Its processor time when it was first seen in the section, and now.
+    began: Duration,
+    now: Duration,
+    /// It was seen in another one before.
+    has_moved: bool,
+}
+
+impl Threads {
+    pub fn new(settings: Settings) -> Self {
+        Self { settings, sections: Sections::default(), seen: BTreeMap::new() }
+    }
+
+    /// The program's process has ended: whatever goes on does so elsewhere. What is known of sections stays true.
+    pub fn have_ended(&mut self) {
+        self.seen.clear();
+    }
+
+    /// The program is another one, or another state of it.
+    pub fn are_others(&mut self) {
+        *self = Self::new(self.settings);
+    }
+
+    /// Takes note of how far all threads are. A thread that should have left its section by now, if there is one.
+    pub fn see(&mut self, counts: &[Count]) -> Option<Hang> {
+        self.seen.retain(|thread, _| counts.iter().any(|count| count.thread == *thread));
+        counts.iter().filter_map(|count| self.see_one(count)).next()
+    }
+
+    fn see_one(&mut self, count: &Count) -> Option<Hang> {
+        let begins = |has_moved| Seen {
+            section: count.section,
+            run: count.run,
+            began: count.count,
+            now: count.count,
+            has_moved,
+        };
+        let seen = self.seen.entry(count.thread).or_insert_with(|| begins(false));
+        // Less than before: the kernel has given the number to another thread.
+        if count.count < seen.now {
+            *seen = begins(false);
+        } else if (seen.run, seen.section) != (count.run, count.section) {
+            self.sections.left(seen.section, count.section, seen.now - seen.began);
+            *seen = begins(true);
+        }
+        seen.now = count.count;
+        let Settings { threshold, limit, .. } = self.settings;
+        let check = self.sections.check_value(seen.section, threshold).into_iter().chain(limit).min()?;
+        let (thread, section, has_moved) = (count.thread, seen.section, seen.has_moved);
+        (seen.now - seen.began > check).then(|| Hang {
+            thread,
+            section,
+            count: seen.now - seen.began,
+            check,
+            has_moved,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sections::TRAINED;
+    use super::*;
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    fn settings(limit: Option<Duration>) -> Settings {
+        Settings { every: ms(10), threshold: ms(100), limit }
+    }
+
+    fn at(thread: i32, section: u64, run: u64, count: u64) -> Count {
+        Count { thread, section, run, count: ms(count) }
+    }
+
+    /// Has seen thread 1 leave section 7 so often; its time is `TRAINED` ms then.
+    fn trained() -> Threads {
+        let mut threads = Threads::new(settings(None));
+        for n in 0..=TRAINED {
+            assert_eq!(threads.see(&[at(1, 7, n, n)]), None);
+        }
+        threads
+    }
+
+    #[test]
+    fn a_thread_that_stays_in_a_known_section_is_flagged_and_one_that_leaves_it_is_not() {
+        let mut threads = trained();
+        for n in 0..1000 {
+            assert_eq!(threads.see(&[at(1, 7, TRAINED + n, TRAINED + 90 * n)]), None);
+        }
+        let (run, count) = (TRAINED + 999, TRAINED + 90 * 999);
+        assert_eq!(threads.see(&[at(1, 7, run, count + 100)]), None);
+        let hang = threads.see(&[at(1, 7, run, count + 101)]).expect("it hangs");
+        assert_eq!(hang, Hang { thread: 1, section: 7, count: ms(101), check: ms(100), has_moved: true });
+    }
+
+    #[test]
+    fn time_that_a_thread_waits_is_no_computation() {
+        let mut threads = trained();
+        for _ in 0..10_000 {
+            assert_eq!(threads.see(&[at(1, 7, TRAINED, TRAINED)]), None);
+        }
+    }
+
+    #[test]
+    fn an_unknown_section_may_take_as_long_as_it_likes_unless_there_is_a_limit() {
+        let mut threads = trained();
+        assert_eq!(threads.see(&[at(1, 8, 999, 1000)]), None);
+        assert_eq!(threads.see(&[at(1, 8, 999, 100_000)]), None);
+        let mut threads = Threads::new(settings(Some(ms(2000))));
+        assert_eq!(threads.see(&[at(1, 8, 999, 1000)]), None);
+        assert_eq!(threads.see(&[at(1, 8, 999, 3000)]), None);
+        assert!(threads.see(&[at(1, 8, 999, 3001)]).is_some());
+    }
+
+    #[test]
+    fn one_of_many_threads_is_found() {
+        let mut threads = trained();
+        let others = |n: u64| (2..40).map(move |thread| at(thread, 7, n, n));
+        for n in 0..5 {
+            let counts: Vec<_> = others(n).chain([at(1, 7, TRAINED, TRAINED + 30 * n)]).collect();
+            assert_eq!(threads.see(&counts).map(|hang| hang.thread), (n > 3).then_some(1));
+        }
+    }
+
+    #[test]
+    fn a_recovered_program_keeps_what_was_learnt_and_one_that_hangs_at_once_has_not_moved() {
+        let mut threads = trained();
+        threads.have_ended();
+        assert_eq!(threads.see(&[at(1, 7, 5, 0)]), None);
+        assert_eq!(threads.see(&[at(1, 7, 5, 101)]).map(|hang| hang.has_moved), Some(false));
+        threads.are_others();
+        assert_eq!(threads.see(&[at(1, 7, 5, 0)]), None);
+        assert_eq!(threads.see(&[at(1, 7, 5, 10_000)]), None);
+    }
+}

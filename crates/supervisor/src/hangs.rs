@@ -1,0 +1,125 @@
+//! Threads that are looked at from outside, and what becomes of a program that hangs. Nothing of the program is stopped or slowed for that: the
+//! engine's gate counts calls as it is, and the kernel keeps the time.
+
+use crate::decision::{Hang, Hung};
+use crate::log::{Entry, Kind};
+use crate::remote;
+use crate::supervisor::Supervisor;
+use libc::pid_t;
+use outlast_image::control::{state, ThreadBlocks};
+use outlast_image::layout::{THREADS, THREADS_BASE, THREAD_LEN};
+use outlast_interfaces::pmc::Count;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::time::{Duration, Instant};
+
+/// A block is not longer: the program may have written anything.
+const BLOCK: usize = 4096;
+
+/// When threads are looked at next, and what came of it.
+#[derive(Default)]
+pub struct Looking {
+    due: Option<Instant>,
+    /// The program's process is being ended for this.
+    hung: Option<Hung>,
+    /// How often in a row nothing was to be seen.
+    blind: u32,
+}
+
+/// So often that is no process that is just ending.
+const BLIND: u32 = 8;
+
+impl Looking {
+    /// The hang for which the process that has died was ended.
+    pub fn take(&mut self) -> Option<Hung> {
+        self.hung.take()
+    }
+}
+
+impl Supervisor {
+    /// How long until threads are to be looked at.
+    pub(crate) fn until_next_look(&self) -> Option<Duration> {
+        self.looking.due.map(|due| due.saturating_duration_since(Instant::now()))
+    }
+
+    /// Looks at them if it is time, and has a program end that hangs; what that means is decided when it is dead.
+    pub(crate) fn look_at_threads(&mut self) {
+        let Some(every) = self.decides.looks_every() else { return };
+        let now = Instant::now();
+        if *self.looking.due.get_or_insert(now) > now {
+            return;
+        }
+        self.looking.due = Some(now + every);
+        let control = self.generation.control();
+        let runs = control.state.load(Acquire) == state::PROTECTED && control.stopping.load(Acquire) == 0;
+        if !runs || self.recovering.is_some() || self.postponed.is_some() || self.looking.hung.is_some() {
+            return;
+        }
+        let counts = counts(self.pid, &control.threads);
+        self.looking.blind = if counts.is_empty() { self.looking.blind.saturating_add(1) } else { 0 };
+        if self.looking.blind == BLIND {
+            // Yama, for example, where another supervisor has taken over, which is not the program's parent.
+            let what = "hang: the program's memory cannot be read here, so that no hang is found";
+            self.log.add(&Entry::new(Kind::ModuleFailed).cause(what).pid(self.pid));
+        }
+        let hang = self.decides.counted(&counts);
+        self.log_failures();
+        if let Some(hang) = hang {
+            self.end_hung(&hang);
+        }
+    }
+
+    fn end_hung(&mut self, hang: &Hang) {
+        let Hang { thread, section, count, check, has_moved } = *hang;
+        let (count, check) = (count.as_secs_f64(), check.as_secs_f64());
+        let what = format!("thread {thread} has computed for {count:.2} s since the call before {section:#x}, where {check:.2} s are enough");
+        self.log.add(&Entry::new(Kind::Hung).cause(what).pid(self.pid));
+        self.looking.hung = Some(Hung { section, has_moved });
+        self.kin.end(self.pid);
+    }
+}
+
+/// What each of the program's threads has done; those of which that cannot be known are left out.
+fn counts(pid: pid_t, blocks: &ThreadBlocks) -> Vec<Count> {
+    let first = blocks.first.load(Acquire);
+    if first == 0 {
+        return Vec::new();
+    }
+    let mut taken = [0; THREADS / 8];
+    if remote::read_memory(pid, blocks.taken.load(Relaxed), &mut taken).is_err() {
+        return Vec::new();
+    }
+    let is_taken = |place: &usize| taken[place / 8] >> (place % 8) & 1 != 0;
+    let mut places: Vec<usize> = (0..THREADS).filter(is_taken).collect();
+    if places.is_empty() {
+        // A program of one thread does not note it.
+        places.push(0);
+    }
+    let block = |place: usize| match place {
+        0 => first,
+        place => THREADS_BASE + place as u64 * THREAD_LEN,
+    };
+    places.into_iter().filter_map(|place| count(pid, place, block(place), blocks)).collect()
+}
+
+fn count(pid: pid_t, place: usize, block: u64, blocks: &ThreadBlocks) -> Option<Count> {
+    let offsets = [&blocks.calls, &blocks.site, &blocks.tid].map(|offset| offset.load(Relaxed) as usize);
+    if offsets.iter().any(|offset| *offset > BLOCK - 8) {
+        return None;
+    }
+    let (start, end) = (offsets.iter().min()?, offsets.iter().max()? + 8);
+    let mut bytes = vec![0; end - start];
+    remote::read_memory(pid, block.checked_add(*start as u64)?, &mut bytes).ok()?;
+    let word = |offset: usize| u64::from_ne_bytes(std::array::from_fn(|n| bytes[offset - start + n]));
+    let [run, section, tid] = offsets.map(word);
+    let thread = match tid as u32 as pid_t {
+        0 if place == 0 => pid,
+        tid => tid,
+    };
+    Some(Count { thread, section, run, count: processor_time(pid, thread)? })
+}
+
+/// Processor time that a thread has had, to the nanosecond.
+fn processor_time(pid: pid_t, thread: pid_t) -> Option<Duration> {
+    let schedstat = std::fs::read_to_string(format!("/proc/{pid}/task/{thread}/schedstat")).ok()?;
+    schedstat.split_ascii_whitespace().next()?.parse().ok().map(Duration::from_nanos)
+}
