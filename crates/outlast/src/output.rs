@@ -1,5 +1,6 @@
 //! What the commands print. A reader that has gone away is no error.
 
+use outlast_supervisor::say::printable;
 use outlast_supervisor::Error;
 use serde::Serialize;
 use std::io::{ErrorKind, Write};
@@ -22,7 +23,7 @@ pub fn text(text: &str) -> Result<i32, Error> {
 
 /// Lines of columns, each as wide as its widest cell.
 pub fn columns<const N: usize>(rows: impl Iterator<Item = [String; N]>) -> String {
-    let rows: Vec<_> = rows.collect();
+    let rows: Vec<_> = rows.map(|row| row.map(|cell| printable(&cell))).collect();
     let widths: [usize; N] = std::array::from_fn(|i| rows.iter().map(|row| row[i].chars().count()).max().unwrap_or(0));
     let line = |row: &[String; N]| {
         let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));

@@ -10,7 +10,7 @@ use outlast_interfaces::sysc::Visible;
 use outlast_interfaces::{checkpoint, crash, hang, visible};
 use outlast_pins::Wishes;
 use outlast_supervisor::options::Options;
-use outlast_supervisor::start::{run, Request};
+use outlast_supervisor::start::{run, Begun, Request};
 use outlast_supervisor::{departure, Error};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -86,6 +86,9 @@ pub struct Run {
     #[cfg(feature = "mutants")]
     #[arg(long, hide = true, value_parser = hook)]
     test_hook: Vec<Mutant>,
+    /// Go on with a program that had begun: its file, device and inode of that, and what it is named after
+    #[arg(long, hide = true, num_args = 4, value_names = ["FILE", "DEVICE", "INODE", "CALLED"])]
+    begun: Option<Vec<OsString>>,
     /// The program and its arguments
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
@@ -174,19 +177,33 @@ impl Every {
 
 impl Run {
     pub fn execute(self) -> Result<i32, Error> {
-        if self.tracker == Tracker::Async && !outlast_supervisor::privileges::kernel_notes_written_pages() {
-            outlast_supervisor::say::say(format_args!("--tracker async needs Linux 6.7; use --tracker auto"));
-            return Ok(2);
-        }
-        if self.lag().is_some() && self.commit == When::Manual {
-            outlast_supervisor::say::say(format_args!("--durable DURATION takes back files after a loss of power, --commit manual after every death: use --durable"));
+        if let Some(contradiction) = self.contradiction() {
+            outlast_supervisor::say::say(format_args!("{contradiction}"));
             return Ok(2);
         }
         let (options, wishes) = (self.options(), self.wishes());
         let load = protection::start(&wishes);
+        let begun = match self.begun.as_deref().map(begun) {
+            Some(None) => {
+                outlast_supervisor::say::say(format_args!("--begun has a file, two numbers and another file"));
+                return Ok(2);
+            }
+            begun => begun.flatten(),
+        };
         let Run { name, store, encrypt, program: argv, .. } = self;
-        let request = Request { argv, name, store, options, encrypt, load: &load };
+        let request = Request { argv, begun, name, store, options, encrypt, load: &load };
         departure::depart(run(&request)?)
+    }
+
+    /// What cannot be done as it was asked for, in words.
+    pub fn contradiction(&self) -> Option<&'static str> {
+        if self.tracker == Tracker::Async && !outlast_supervisor::privileges::kernel_notes_written_pages() {
+            return Some("--tracker async needs Linux 6.7; use --tracker auto");
+        }
+        if self.lag().is_some() && self.commit == When::Manual {
+            return Some("--durable DURATION takes back files after a loss of power, --commit manual after every death: use --durable");
+        }
+        None
     }
 
     /// What the modules are to do.
@@ -243,6 +260,12 @@ impl Run {
             Every::At(interval) => Some(interval),
         }
     }
+}
+
+fn begun(words: &[OsString]) -> Option<Begun> {
+    let [file, device, inode, called] = words else { return None };
+    let number = |word: &OsString| word.to_str()?.parse().ok();
+    Some(Begun { file: file.into(), identity: (number(device)?, number(inode)?), called: called.into() })
 }
 
 #[cfg(feature = "mutants")]

@@ -99,7 +99,8 @@ fn load(failures: &[String]) -> impl Fn(&str, &mut Options) -> Result<Box<dyn De
 fn host(argv: Vec<String>) -> ! {
     let argv = argv.into_iter().map(Into::into).collect();
     let (options, load) = (Options::default(), load(&[]));
-    let request = Request { argv, name: Some("it".into()), store: None, options, encrypt: None, load: &load };
+    let request =
+        Request { argv, begun: None, name: Some("it".into()), store: None, options, encrypt: None, load: &load };
     match run(&request) {
         Ok(end) => departure::depart(end),
         Err(e) => panic!("{e}"),

@@ -62,6 +62,10 @@ impl Birth {
             Err(Refusal::Fault(fault)) => return Ok(self.abandon(fault)),
             Ok(()) => (),
         }
+        if !command.may_be(format!("/proc/{}/exe", self.pid).as_ref()) {
+            self.end();
+            return Err(Error::NotExecutable(command.name(), Errno::STALE));
+        }
         // By the kernel's word, and before it could become anybody.
         if self.credentials.is_some() && Credentials::of(self.pid) != self.credentials {
             self.end();

@@ -68,6 +68,8 @@ pub enum Error {
     Output(std::io::Error),
     /// it cannot be protected as asked: {0}
     Module(String),
+    /// daemon: {0}
+    Daemon(String),
     /// argument {0:?} contains a NUL byte
     NulByte(String),
 }
@@ -76,6 +78,11 @@ impl Error {
     /// Is a file system full, or a limit reached to what may be in it?
     pub fn is_lack_of_room(&self) -> bool {
         matches!(self, Self::File(_, Errno::NOSPC | Errno::DQUOT | Errno::FBIG))
+    }
+
+    /// Is it the program itself that cannot be executed?
+    pub fn is_of_the_program(&self) -> bool {
+        matches!(self, Self::NotFound(_) | Self::NotExecutable(..))
     }
 
     /// The exit status a shell would give: 127 not found, 126 not executable, 2 bad usage, 1 anything else.

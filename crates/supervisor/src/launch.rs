@@ -8,7 +8,7 @@ use crate::trace::{self, Fault};
 use libc::{c_char, pid_t};
 use rustix::io::{fcntl_dupfd_cloexec, Errno};
 use rustix::pipe::{pipe_with, PipeFlags};
-use std::ffi::{CString, OsString};
+use std::ffi::{CString, OsStr, OsString};
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
@@ -21,6 +21,8 @@ pub struct Command {
     shell: Vec<CString>,
     /// What a traced process has open besides, and under which numbers.
     given: Vec<(OwnedFd, RawFd)>,
+    /// The only file that may be behind the path: device and inode; none: any.
+    only: Option<(u64, u64)>,
 }
 
 impl Command {
@@ -30,7 +32,27 @@ impl Command {
         let path = c(path.as_os_str().as_bytes())?;
         let argv = argv.iter().map(|arg| c(arg.as_bytes())).collect::<Result<Vec<_>, _>>()?;
         let shell = [c"/bin/sh".to_owned(), path.clone()].into_iter().chain(argv.iter().skip(1).cloned()).collect();
-        Ok(Self { path, argv, shell, given: Vec::new() })
+        Ok(Self { path, argv, shell, given: Vec::new(), only: None })
+    }
+
+    /// Only this file may be executed: device and inode.
+    ///
+    /// # Errors
+    /// Another one is there now.
+    pub fn only(&mut self, identity: (u64, u64)) -> Result<(), Error> {
+        self.only = Some(identity);
+        let path = Path::new(OsStr::from_bytes(self.path.as_bytes()));
+        if self.may_be(path) {
+            Ok(())
+        } else {
+            Err(Error::NotExecutable(self.name(), Errno::STALE))
+        }
+    }
+
+    /// Whether a process of this command may run what is behind this path.
+    pub fn may_be(&self, path: &Path) -> bool {
+        let there = || rustix::fs::stat(path).map(|stat| (stat.st_dev, stat.st_ino)).ok();
+        self.only.is_none_or(|only| there() == Some(only))
     }
 
     /// Has it executed from another path: its own is gone.

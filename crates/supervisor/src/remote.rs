@@ -4,6 +4,7 @@ use crate::bootstrap::{self, Call};
 use crate::trace::{self, Fault};
 use libc::{iovec, pid_t, user_regs_struct};
 use rustix::io::Errno;
+use std::ffi::{CStr, CString};
 
 /// Bytes below the stack pointer that hold the table; the kernel has mapped more than that at an exec.
 const SCRATCH: usize = 4096;
@@ -62,6 +63,17 @@ pub struct Remote {
     deferred: Vec<i32>,
 }
 
+/// As many as fit below the kernel's limit of 6 MiB for all arguments, one byte and its NUL each.
+const MOST_WORDS: u64 = 3 << 20;
+
+/// Where a process has come to that was let go on.
+enum At {
+    /// The end of the table.
+    Breakpoint,
+    /// The beginning of another program.
+    Exec,
+}
+
 /// Selector of 64-bit user code.
 const USER_CS: u64 = 0x33;
 
@@ -99,6 +111,14 @@ impl Remote {
 
     /// Makes the calls. `Ok(Some(i))`: call i failed, its result says why, and those after it were not made.
     pub fn run(&mut self, batch: &mut Batch) -> Result<Option<usize>, Fault> {
+        self.begin(batch)?;
+        match self.go_on()? {
+            At::Breakpoint => self.end(batch),
+            At::Exec => Err(Fault::Kernel("run the bootstrap", Errno::FAULT)),
+        }
+    }
+
+    fn begin(&self, batch: &Batch) -> Result<(), Fault> {
         let mut image = vec![0u8; SCRATCH];
         image[..batch.data.len()].copy_from_slice(&batch.data);
         let end = Call { number: -1, ..Call::default() };
@@ -106,11 +126,12 @@ impl Remote {
         image[DATA..DATA + calls.len()].copy_from_slice(calls);
         image[DATA + calls.len()..][..std::mem::size_of::<Call>()].copy_from_slice(bytemuck::bytes_of(&end));
         write_memory(self.pid, self.scratch, &image).map_err(|e| Fault::Kernel("write below its stack", e))?;
-
         let regs = user_regs_struct { rbx: self.scratch + DATA as u64, orig_rax: u64::MAX, ..self.regs };
-        trace::set_registers(self.pid, &regs).map_err(|e| Fault::Kernel("set its registers", e))?;
-        self.go_to_breakpoint()?;
+        trace::set_registers(self.pid, &regs).map_err(|e| Fault::Kernel("set its registers", e))
+    }
 
+    fn end(&self, batch: &mut Batch) -> Result<Option<usize>, Fault> {
+        let mut image = vec![0u8; SCRATCH];
         read_memory(self.pid, self.scratch, &mut image).map_err(|e| Fault::Kernel("read below its stack", e))?;
         let data = batch.data.len();
         batch.data.copy_from_slice(&image[..data]);
@@ -146,21 +167,91 @@ impl Remote {
         trace::set_signal_mask(self.pid, mask).map_err(|e| Fault::Kernel("set its signal mask", e))?;
         let regs = user_regs_struct { rip, orig_rax: u64::MAX, ..self.regs };
         trace::set_registers(self.pid, &regs).map_err(|e| Fault::Kernel("set its registers", e))?;
-        for signal in std::mem::take(&mut self.deferred) {
-            // SAFETY: plain system call; the process is ours and stopped, so that its number cannot be another's.
-            unsafe { libc::kill(self.pid, signal) };
-        }
+        self.send_deferred();
         trace::detach(self.pid, 0).map_err(|e| Fault::Kernel("detach", e))
     }
 
-    fn go_to_breakpoint(&mut self) -> Result<(), Fault> {
+    /// Has the process execute `file` instead of what it was to become: with `words`, its own arguments after them, and its own
+    /// environment. Then, or if the kernel refuses, it goes on untraced.
+    pub fn execute(mut self, file: &CStr, words: &[CString]) -> Result<Result<(), Errno>, Fault> {
+        let (image, base, [path, arguments, environment]) = self.words(file, words)?;
+        if let Err(e) = write_memory(self.pid, base, &image) {
+            // More than the kernel has mapped for a stack at first.
+            return self.leave_as_it_was().map(|()| Err(e));
+        }
+        let mut batch = self.batch();
+        batch.call(libc::SYS_execve, &[path, arguments, environment]);
+        self.begin(&batch)?;
+        match self.go_on()? {
+            At::Exec => {
+                trace::set_signal_mask(self.pid, self.mask).map_err(|e| Fault::Kernel("set its signal mask", e))?;
+                self.send_deferred();
+                trace::detach(self.pid, 0).map_err(|e| Fault::Kernel("detach", e)).map(Ok)
+            }
+            At::Breakpoint => {
+                self.end(&mut batch)?;
+                let refused = Errno::from_raw_os_error(-batch.calls[0].result as i32);
+                write_memory(self.pid, base, &vec![0; image.len()])
+                    .map_err(|e| Fault::Kernel("clear below its stack", e))?;
+                self.leave_as_it_was().map(|()| Err(refused))
+            }
+        }
+    }
+
+    fn leave_as_it_was(self) -> Result<(), Fault> {
+        let (rip, mask) = (self.regs.rip, self.mask);
+        self.leave(rip, mask)
+    }
+
+    /// What `file` and `words` are in its memory, where they come to lie, and what execve is told: path, arguments, environment.
+    fn words(&self, file: &CStr, words: &[CString]) -> Result<(Vec<u8>, u64, [u64; 3]), Fault> {
+        let read = |address, bytes: &mut [u8]| {
+            read_memory(self.pid, address, bytes).map_err(|e| Fault::Kernel("read its arguments", e))
+        };
+        // As the kernel left them: their number, their addresses, a null, those of the environment.
+        let mut count = [0; 8];
+        read(self.regs.rsp, &mut count)?;
+        let count = u64::from_ne_bytes(count);
+        if count > MOST_WORDS {
+            // Another process has written here.
+            return Err(Fault::Kernel("read its arguments", Errno::TOOBIG));
+        }
+        let entry = |number: u64| self.regs.rsp + 8 * (1 + number);
+        let mut own = vec![0; 8 * count as usize];
+        read(entry(0), &mut own)?;
+        let texts: Vec<_> =
+            std::iter::once(file).chain(words.iter().map(CString::as_c_str)).map(CStr::to_bytes_with_nul).collect();
+        let room = texts.iter().map(|text| text.len()).sum::<usize>() + 8 * (words.len() + 2) + own.len();
+        let base = (self.scratch - room as u64) & !63;
+        let (mut image, mut places) = (Vec::with_capacity(room), Vec::new());
+        for text in texts {
+            places.push(base + image.len() as u64);
+            image.extend_from_slice(text);
+        }
+        image.resize(image.len().next_multiple_of(8), 0);
+        let arguments = base + image.len() as u64;
+        image.extend(places[1..].iter().flat_map(|place| place.to_ne_bytes()));
+        image.extend_from_slice(&own);
+        image.extend_from_slice(&[0; 8]);
+        Ok((image, base, [places[0], arguments, entry(count + 1)]))
+    }
+
+    fn send_deferred(&mut self) {
+        for signal in std::mem::take(&mut self.deferred) {
+            // SAFETY: plain system call; the process is traced by us and stopped, so that its number cannot be another's.
+            unsafe { libc::kill(self.pid, signal) };
+        }
+    }
+
+    fn go_on(&mut self) -> Result<At, Fault> {
         loop {
             trace::resume(self.pid, 0).map_err(|e| Fault::Kernel("let it run", e))?;
             let stop = trace::wait_stop(self.pid)?;
             match stop.signal {
-                libc::SIGTRAP if stop.event == 0 => return Ok(()),
+                libc::SIGTRAP if stop.event == 0 => return Ok(At::Breakpoint),
                 // Only what cannot be blocked gets here: SIGSTOP, or a fault in the bootstrap itself.
                 libc::SIGSTOP => self.deferred.push(libc::SIGSTOP),
+                libc::SIGTRAP if stop.event == libc::PTRACE_EVENT_EXEC => return Ok(At::Exec),
                 libc::SIGTRAP => (),
                 _ => return Err(Fault::Kernel("run the bootstrap", Errno::FAULT)),
             }

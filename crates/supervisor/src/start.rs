@@ -17,20 +17,20 @@ use crate::stores::StorePlace;
 use crate::supervisor::{Parts, Supervisor};
 use crate::{clock, credentials, names, oom_score, orphans, program};
 use libc::pid_t;
-use outlast_archive::Seal;
 use outlast_image::control::state;
 use outlast_image::degradation::Degradation;
 use outlast_image::inject::mode;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Release;
-use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 /// What the person asked for.
 pub struct Request<'a> {
     /// The command and its arguments; at least one.
     pub argv: Vec<OsString>,
+    /// A program that had begun already; none: what a shell would find under the command's name.
+    pub begun: Option<Begun>,
     pub name: Option<String>,
     /// Folder for the store; none: beside the session, in memory.
     pub store: Option<PathBuf>,
@@ -41,21 +41,33 @@ pub struct Request<'a> {
     pub load: Load<'a>,
 }
 
+/// A program in whose process `outlast run` was put in front of it: in any case it must run.
+pub struct Begun {
+    /// The file that was executed, and which one that was: device and inode.
+    pub file: PathBuf,
+    pub identity: (u64, u64),
+    /// What it is named after.
+    pub called: PathBuf,
+}
+
 /// Runs a program, protected if that is possible, until it has ended for good.
 ///
 /// # Errors
 /// It could not be started at all. That it runs unprotected is no error: the log says so, and standard error.
 pub fn run(request: &Request) -> Result<End, Error> {
-    let path = program::find(&request.argv[0])?;
-    // A key that is not there is better known before there is a program.
-    let encryption = request.encrypt.as_deref().map(Encryption::begin).transpose()?;
-    let seal = encryption.as_ref().map(Encryption::seal).transpose()?;
+    let path = match &request.begun {
+        Some(begun) => begun.file.clone(),
+        None => program::find(&request.argv[0])?,
+    };
     let signals = Signals::block().map_err(|e| Error::Kernel("block signals", e))?;
     let inherited = *signals.inherited();
-    match run_watched(request, &path, encryption.zip(seal), signals) {
-        Err(e) if e.is_lack_of_room() => {
-            let command = Command::new(&path, &request.argv)?;
+    match run_watched(request, &path, signals) {
+        Err(e) if e.is_lack_of_room() || (request.begun.is_some() && !e.is_of_the_program()) => {
+            let mut command = Command::new(&path, &request.argv)?;
             say(format_args!("{}: it runs unprotected: {e}", command.name()));
+            if let Some(begun) = &request.begun {
+                command.only(begun.identity)?;
+            }
             Err(Error::NotExecutable(command.name(), launch::become_free(&command, &inherited)))
         }
         other => other,
@@ -63,21 +75,22 @@ pub fn run(request: &Request) -> Result<End, Error> {
 }
 
 /// An error means that the program has not begun.
-fn run_watched(
-    request: &Request,
-    path: &Path,
-    sealing: Option<(Encryption, Arc<Seal>)>,
-    signals: Signals,
-) -> Result<End, Error> {
-    let command = Command::new(path, &request.argv)?;
+fn run_watched(request: &Request, path: &Path, signals: Signals) -> Result<End, Error> {
+    // A key that is not there is better known before there is a program.
+    let encryption = request.encrypt.as_deref().map(Encryption::begin).transpose()?;
+    let seal = encryption.as_ref().map(Encryption::seal).transpose()?;
+    let mut command = Command::new(path, &request.argv)?;
+    if let Some(begun) = &request.begun {
+        command.only(begun.identity)?;
+    }
     let state = StateFolder::open()?;
     orphans::revive(&state)?;
-    let (folder, lock) = state.create(request.name.as_deref(), path)?;
+    let called = request.begun.as_ref().map_or(path, |begun| &begun.called);
+    let (folder, lock) = state.create(request.name.as_deref(), called)?;
     let mut stores = match &request.store {
         Some(path) => StorePlace::in_folder(path, folder.name())?,
         None => StorePlace::beside(&folder)?,
     };
-    let (encryption, seal) = sealing.unzip();
     stores.seal = seal;
     // What a program of this name may have left.
     stores.archive()?.clear();

@@ -37,6 +37,11 @@ pub fn seize(pid: pid_t) -> Result<(), Errno> {
     request(libc::PTRACE_SEIZE, pid, 0, OPTIONS as u64).map(drop)
 }
 
+/// The same for a process that nothing is wrong with if we die: it stops at exec, that is all.
+pub fn seize_for_exec(pid: pid_t) -> Result<(), Errno> {
+    request(libc::PTRACE_SEIZE, pid, 0, libc::PTRACE_O_TRACEEXEC as u64).map(drop)
+}
+
 /// Asks a seized process to stop; [`wait_stop`] tells when it did.
 pub fn interrupt(pid: pid_t) -> Result<(), Errno> {
     request(libc::PTRACE_INTERRUPT, pid, 0, 0).map(drop)
@@ -131,18 +136,29 @@ impl Stop {
 /// Waits until a traced process stops or ends.
 pub fn wait_stop(pid: pid_t) -> Result<Stop, Fault> {
     loop {
-        let mut status = 0;
-        // SAFETY: `status` is an int of ours.
-        if unsafe { libc::waitpid(pid, &mut status, libc::__WALL) } < 0 {
-            match last_errno() {
-                Errno::INTR => continue,
-                e => return Err(Fault::Kernel("wait for the process to stop", e)),
-            }
+        if let Some((_, stop)) = wait(pid, 0)? {
+            return Ok(stop);
         }
-        match (End::of(status), Stop::of(status)) {
-            (Some(end), _) => return Err(Fault::Gone(end)),
-            (_, Some(stop)) => return Ok(stop),
-            _ => continue,
-        }
+    }
+}
+
+/// Whether one that this thread traces has stopped, and which: a thread that executes takes its process's number.
+pub fn any_stopped() -> Result<Option<(pid_t, Stop)>, Fault> {
+    wait(-1, libc::WNOHANG | libc::__WNOTHREAD)
+}
+
+fn wait(pid: pid_t, options: i32) -> Result<Option<(pid_t, Stop)>, Fault> {
+    let mut status = 0;
+    // SAFETY: `status` is an int of ours.
+    match unsafe { libc::waitpid(pid, &mut status, libc::__WALL | options) } {
+        0 => Ok(None),
+        pid @ 1.. => match End::of(status) {
+            Some(end) => Err(Fault::Gone(end)),
+            None => Ok(Stop::of(status).map(|stop| (pid, stop))),
+        },
+        _ => match last_errno() {
+            Errno::INTR => Ok(None),
+            e => Err(Fault::Kernel("wait for the process to stop", e)),
+        },
     }
 }
