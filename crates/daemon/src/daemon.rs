@@ -1,0 +1,107 @@
+//! The daemon: one thread lets executions go, one for each execution that a policy may be about interposes, one reads policies, and
+//! this one does what it is told.
+
+use crate::deadline::Deadline;
+use crate::execs::{Error, Execs};
+use crate::reader::{Folders, Reader};
+use crate::watching::Watching;
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use outlast_policy::Check;
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
+use rustix::fs::{flock, open, FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+use rustix::process::{getrlimit, setrlimit, Resource, Rlimit};
+use sd_notify::NotifyState;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::{mpsc, Arc};
+use std::thread;
+use std::time::Duration;
+
+/// What the person asked for.
+pub struct Request {
+    /// Where policies are.
+    pub folders: Box<Folders>,
+    pub check: &'static Check,
+    /// Only one daemon may hold this file.
+    pub lock: PathBuf,
+}
+
+/// How often it looks after itself, unless a manager of services wants to know more often.
+const PULSE: Duration = Duration::from_secs(1);
+/// How many files it may want to have open: the kernel refuses an execution that it cannot hand over.
+const FILES: u64 = 4096;
+
+/// Watches until it is told to end. Signals: SIGHUP reads the policies again, SIGTERM and SIGINT end it. Programs that are protected by
+/// then stay so.
+///
+/// # Errors
+/// It cannot watch here.
+pub fn run(request: Request) -> Result<(), Error> {
+    let lock = lock(&request.lock)?;
+    let signals = SigSet::from_iter([Signal::SIGHUP, Signal::SIGTERM, Signal::SIGINT]);
+    signals.thread_block().map_err(|e| Error::Kernel("block signals", e))?;
+    let signals = SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
+        .map_err(|e| Error::Kernel("receive signals", e))?;
+    let limit = getrlimit(Resource::Nofile);
+    let files = limit.maximum.map_or(FILES, |most| most.min(FILES)).max(limit.current.unwrap_or(FILES));
+    // Where that fails there is still room for some.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(files), ..limit });
+    let outlast = std::env::current_exe().map_err(|_| Error::NoSelf)?;
+    let watching = Arc::new(Watching::new(Execs::new()?, outlast));
+    let deadline = Deadline::begin().map_err(|e| Error::Kernel("set a timer", e))?;
+    let (ask, asked) = mpsc::channel();
+    let (done, read) = mpsc::channel();
+    let reader = Reader::new(request.folders, request.check, Arc::clone(&watching));
+    begin("policies", move || reader.read(&asked, &done))?;
+    let of_thread = Arc::clone(&watching);
+    begin("executions", move || of_thread.watch(deadline))?;
+    let _ = ask.send(());
+    // Nobody may be there who wants to know.
+    let tell = |what: &[NotifyState]| drop(sd_notify::notify(what));
+    let pulse = sd_notify::watchdog_enabled().map_or(PULSE, |patience| PULSE.min(patience / 3));
+    let pulse = pulse.max(Duration::from_millis(20));
+    loop {
+        let timeout = Timespec { tv_sec: pulse.as_secs() as i64, tv_nsec: pulse.subsec_nanos().into() };
+        // Whatever ends the wait, everything is looked at.
+        let _ = poll(&mut [PollFd::new(&signals, PollFlags::IN)], Some(&timeout));
+        match signals.read_signal().ok().flatten().map(|info| info.ssi_signo as i32) {
+            Some(libc::SIGHUP) => {
+                tell(&[NotifyState::Reloading, NotifyState::monotonic_usec_now().unwrap_or(NotifyState::Reloading)]);
+                let _ = ask.send(());
+            }
+            Some(_) => {
+                tell(&[NotifyState::Stopping]);
+                // Held until the process has ended.
+                std::mem::forget(watching.pause());
+                drop(lock);
+                return Ok(());
+            }
+            None => (),
+        }
+        if read.try_recv().is_ok() {
+            tell(&[NotifyState::Ready]);
+        }
+        if watching.is_responsive() {
+            tell(&[NotifyState::Watchdog]);
+        }
+    }
+}
+
+fn begin(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Error> {
+    thread::Builder::new().name(name.into()).spawn(work).map(drop).map_err(|_| Error::NoThread)
+}
+
+fn lock(path: &Path) -> Result<OwnedFd, Error> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let kernel = |what| move |e: Errno| Error::Kernel(what, nix::errno::Errno::from_raw(e.raw_os_error()));
+    let file = match open(path, flags, Mode::RUSR | Mode::WUSR) {
+        Err(Errno::ACCESS | Errno::PERM) => return Err(Error::NotRoot),
+        other => other.map_err(kernel("open its lock"))?,
+    };
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Err(Errno::WOULDBLOCK) => Err(Error::Taken),
+        other => other.map(|()| file).map_err(kernel("take its lock")),
+    }
+}

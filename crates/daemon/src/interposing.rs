@@ -1,0 +1,119 @@
+//! Puts `outlast run` in front of a program that has just begun, if a policy wants it protected.
+
+use crate::process::{self, identity, Identity};
+use libc::pid_t;
+use nix::unistd::{Uid, User};
+use outlast_policy::{Policies, Setting, Subject, Verdict};
+use outlast_supervisor::remote::Remote;
+use outlast_supervisor::trace::{self, Fault};
+use rustix::io::Errno;
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// A file that was executed, as it was when that was held.
+pub struct Executed {
+    /// Without links; of a script the script.
+    pub path: PathBuf,
+    pub identity: Identity,
+}
+
+/// What became of a program that a policy might have been about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The process runs `outlast run` now, because of the policy that stands there.
+    Protected(String),
+    /// No policy wants it protected.
+    NotMeant,
+    /// The policy that stands there does, and it runs without: why.
+    Unprotected(String, String),
+}
+
+/// For a process of ours that stands at the beginning of a program: decides, acts, and lets it go. `outlast`: the path of this program.
+pub fn interpose(pid: pid_t, executed: &Executed, policies: &Policies, outlast: &Path) -> Outcome {
+    let Some((place, settings, user)) = wish(pid, executed, policies) else {
+        // If this fails it is gone.
+        let _ = trace::detach(pid, 0);
+        return Outcome::NotMeant;
+    };
+    let unprotected = |why: String| Outcome::Unprotected(place.clone(), why);
+    let (file, words) = match command(pid, executed, settings, user, outlast) {
+        Ok(command) => command,
+        Err(why) => {
+            let _ = trace::detach(pid, 0);
+            return unprotected(why.into());
+        }
+    };
+    match execute(pid, &file, &words) {
+        Ok(Ok(())) => Outcome::Protected(place),
+        Ok(Err(e)) => unprotected(format!("it cannot execute {}: {e}", outlast.display())),
+        Err(Fault::Gone(_)) => Outcome::NotMeant,
+        Err(fault) => unprotected(fault.to_string()),
+    }
+}
+
+/// Whether its user is all it is.
+struct IsPlain(bool);
+
+/// Where a policy stands that wants it protected, and how.
+fn wish<'p>(pid: pid_t, executed: &Executed, policies: &'p Policies) -> Option<(String, &'p [Setting], IsPlain)> {
+    // It may have gone on to execute something else.
+    if ![process::executable(pid), process::told_to_execute(pid)].contains(&Some(executed.identity)) {
+        return None;
+    }
+    let (uid, is_plain) = process::user(pid)?;
+    let user = User::from_uid(Uid::from_raw(uid)).ok().flatten().map(|user| user.name);
+    let cgroup = process::control_group(pid)?;
+    let subject = Subject { executable: &executed.path, uid, user: user.as_deref(), cgroup: &cgroup };
+    let policy = policies.find(&subject)?;
+    match &policy.verdict {
+        Verdict::Protect(settings) => {
+            Some((format!("{}:{}", policy.file.display(), policy.line), settings, IsPlain(is_plain)))
+        }
+        Verdict::Leave => None,
+    }
+}
+
+type Command = (CString, Vec<CString>);
+
+/// What is executed instead, and the words that come before the program's own; or why that cannot be.
+fn command(
+    pid: pid_t,
+    executed: &Executed,
+    settings: &[Setting],
+    IsPlain(is_plain): IsPlain,
+    outlast: &Path,
+) -> Result<Command, &'static str> {
+    if !is_plain {
+        return Err("it has privileges of its file (set-user-ID, capabilities), which would be lost");
+    }
+    if identity(process::seen_by(pid, outlast)) != identity(outlast) {
+        return Err("there is no outlast where it runs, in another root");
+    }
+    // Of a script this is the interpreter, with which the arguments begin by now. Another file could take its name before that is
+    // executed, which outlast is therefore told as well.
+    let (file, runs) = process::executable_path(pid)
+        .zip(process::executable(pid))
+        .filter(|(path, runs)| identity(process::seen_by(pid, path)) == Some(*runs))
+        .ok_or("its file is not there any more")?;
+    let (device, inode) = (runs.0.to_string(), runs.1.to_string());
+    let c = |bytes: &[u8]| CString::new(bytes).map_err(|_| "an argument contains a NUL byte");
+    let options = settings.iter().flat_map(Setting::arguments);
+    let mut words = vec![c(b"outlast")?, c(b"run")?];
+    words.extend(options.map(|word| c(word.as_bytes())).collect::<Result<Vec<_>, _>>()?);
+    let called = executed.path.as_os_str().as_bytes();
+    for word in [b"--begun", file.as_os_str().as_bytes(), device.as_bytes(), inode.as_bytes(), called, b"--"] {
+        words.push(c(word)?);
+    }
+    Ok((c(outlast.as_os_str().as_bytes())?, words))
+}
+
+/// The inner error is execve's: then it goes on as what it was.
+fn execute(pid: pid_t, file: &CString, words: &[CString]) -> Result<Result<(), Errno>, Fault> {
+    // What follows is a few instructions of ours: it must not go on in the middle of them, should we die.
+    trace::set_options(pid).map_err(|e| Fault::Kernel("set trace options", e))?;
+    match Remote::enter(pid)? {
+        Some(remote) => remote.execute(file, words),
+        None => Ok(Err(Errno::NOEXEC)),
+    }
+}

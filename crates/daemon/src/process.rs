@@ -1,0 +1,103 @@
+//! What the kernel says about a process.
+
+use libc::pid_t;
+use rustix::fs::stat;
+use std::ffi::OsStr;
+use std::io::Read;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// A file, whatever its name.
+pub type Identity = (u64, u64);
+
+/// The file at this path, links followed.
+pub fn identity(path: impl AsRef<Path>) -> Option<Identity> {
+    let stat = stat(path.as_ref()).ok()?;
+    Some((stat.st_dev, stat.st_ino))
+}
+
+/// The path of a file that we have open.
+pub fn descriptor(file: BorrowedFd<'_>) -> String {
+    format!("/proc/self/fd/{}", file.as_raw_fd())
+}
+
+/// The file that a process runs.
+pub fn executable(pid: pid_t) -> Option<Identity> {
+    identity(format!("/proc/{pid}/exe"))
+}
+
+/// The same, by the name that it has now.
+pub fn executable_path(pid: pid_t) -> Option<PathBuf> {
+    std::fs::read_link(format!("/proc/{pid}/exe")).ok()
+}
+
+/// Its effective user, if nobody traces it.
+pub fn user_of_untraced(pid: pid_t) -> Option<u32> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let field = |name| status.lines().find_map(|line| line.strip_prefix(name));
+    let is_traced = field("TracerPid:")?.trim() != "0";
+    field("Uid:")?.split_whitespace().nth(1)?.parse().ok().filter(|_| !is_traced)
+}
+
+/// Whether a thread of ours sleeps.
+pub fn sleeps(thread: pid_t) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('S'))
+}
+
+/// Its effective user, and whether that is all it is: no other one besides, no privileges of its file's.
+pub fn user(pid: pid_t) -> Option<(u32, bool)> {
+    let ids =
+        |name: &str| -> Option<Vec<u32>> { field(pid, name)?.split_whitespace().map(|id| id.parse().ok()).collect() };
+    let (users, groups) = (ids("Uid:")?, ids("Gid:")?);
+    let is_one = |ids: &[u32]| ids.iter().all(|id| *id == ids[0]);
+    let is_plain = is_one(&users) && is_one(&groups) && auxiliary(pid, libc::AT_SECURE) == Some(0);
+    Some((*users.get(1)?, is_plain))
+}
+
+fn field(pid: pid_t, name: &str) -> Option<String> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix(name)).map(String::from)
+}
+
+/// Its control group, from the root of the unified hierarchy, or of systemd's own.
+pub fn control_group(pid: pid_t) -> Option<String> {
+    let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
+    let of = |prefix: &str| groups.lines().find_map(|line| Some(line.split_once(prefix)?.1.to_string()));
+    of("0::").filter(|group| group != "/").or_else(|| of(":name=systemd:")).or_else(|| Some("/".into()))
+}
+
+/// The file that it was told to execute: a script, if it was one.
+pub fn told_to_execute(pid: pid_t) -> Option<Identity> {
+    let address = auxiliary(pid, libc::AT_EXECFN)?;
+    let mut bytes = vec![0; libc::PATH_MAX as usize];
+    let mut len = 0;
+    let mut memory = std::fs::File::open(format!("/proc/{pid}/mem")).ok()?;
+    std::io::Seek::seek(&mut memory, std::io::SeekFrom::Start(address)).ok()?;
+    while !bytes[..len].contains(&0) && len < bytes.len() {
+        // Its end may lie close to that of the stack.
+        match memory.read(&mut bytes[len..]) {
+            Ok(n) if n > 0 => len += n,
+            _ => break,
+        }
+    }
+    let end = bytes[..len].iter().position(|byte| *byte == 0)?;
+    let path = Path::new(OsStr::from_bytes(&bytes[..end]));
+    identity(seen_by(pid, path))
+}
+
+/// A path as the process would follow it.
+pub fn seen_by(pid: pid_t, path: &Path) -> PathBuf {
+    match path.strip_prefix("/") {
+        Ok(path) => Path::new(&format!("/proc/{pid}/root")).join(path),
+        Err(_) => Path::new(&format!("/proc/{pid}/cwd")).join(path),
+    }
+}
+
+fn auxiliary(pid: pid_t, kind: u64) -> Option<u64> {
+    let bytes = std::fs::read(format!("/proc/{pid}/auxv")).ok()?;
+    let words: Vec<u64> =
+        bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().expect("eight"))).collect();
+    words.chunks_exact(2).find(|pair| pair[0] == kind).map(|pair| pair[1])
+}

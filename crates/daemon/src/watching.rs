@@ -1,0 +1,188 @@
+//! Executions are let go: at once, or when a thread of their own has seen to them, or after a while, whatever that thread does.
+
+use crate::deadline::Deadline;
+use crate::execs::{Execs, Held};
+use crate::executing::Executing;
+use crate::interposing::{interpose, Executed, Outcome};
+use crate::process::{self, identity, Identity};
+use crate::seats::{Seat, Seats};
+use libc::pid_t;
+use outlast_policy::Policies;
+use outlast_supervisor::say::say;
+use outlast_supervisor::trace::Fault;
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// What all threads know.
+pub struct Watching {
+    pub execs: Arc<Execs>,
+    policies: Mutex<Arc<Policies>>,
+    seats: Arc<Seats>,
+    outlast: PathBuf,
+    /// What that was a path of in the beginning; another one may have been installed since.
+    identity: Option<Identity>,
+    /// Goes on as long as executions are let go.
+    beats: AtomicU64,
+    /// Shared by threads that are in the middle of a process's first instructions: should the daemon end then, that would end, too.
+    interposing: RwLock<()>,
+}
+
+/// An execution that a thread of its own sees to.
+struct Seen {
+    held: Held,
+    path: PathBuf,
+    since: Instant,
+    /// The thread while it attaches to the process; otherwise 0.
+    attaching: AtomicI32,
+}
+
+/// How long any execution is held at most.
+const HELD: Duration = Duration::from_secs(1);
+/// How often those are looked at that are held, and whether there are new ones.
+const PULSE: [Duration; 2] = [Duration::from_millis(5), Duration::from_millis(500)];
+
+impl Watching {
+    pub fn new(execs: Execs, outlast: PathBuf) -> Self {
+        Self {
+            execs: Arc::new(execs),
+            policies: Mutex::default(),
+            seats: Arc::default(),
+            identity: identity(&outlast),
+            outlast,
+            beats: AtomicU64::new(0),
+            interposing: RwLock::default(),
+        }
+    }
+
+    pub fn follow(&self, policies: Policies) {
+        *self.policies() = Arc::new(policies);
+    }
+
+    fn policies(&self) -> MutexGuard<'_, Arc<Policies>> {
+        // Whoever held it only copied or replaced what it points to.
+        self.policies.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether executions were let go, or could have been, since this was asked last.
+    pub fn is_responsive(&self) -> bool {
+        self.beats.swap(0, Relaxed) > 0
+    }
+
+    /// From when this returns until its result is dropped nothing is done to any process; a hanging thread is not waited for for long.
+    pub fn pause(&self) -> Option<RwLockWriteGuard<'_, ()>> {
+        let began = Instant::now();
+        loop {
+            match self.interposing.try_write() {
+                Ok(pause) => return Some(pause),
+                Err(_) if began.elapsed() > HELD => return None,
+                Err(_) => thread::sleep(PULSE[0]),
+            }
+        }
+    }
+
+    /// Lets executions go, for ever. Here nothing is done that may take long: no file is looked at but those of /proc.
+    pub fn watch(self: Arc<Self>, mut deadline: Deadline) {
+        let mut seen: Vec<(Arc<Seen>, bool)> = Vec::new();
+        loop {
+            let pulse = PULSE[usize::from(seen.is_empty())];
+            let timeout = Timespec { tv_sec: 0, tv_nsec: pulse.subsec_nanos().into() };
+            let file = self.execs.file();
+            let _ = poll(&mut [PollFd::new(&file, PollFlags::IN)], Some(&timeout));
+            self.beats.fetch_add(1, Relaxed);
+            // Should this fail, the daemon is killed before it can hold others up.
+            let _ = deadline.put_off();
+            for held in Execs::held(&self.execs).unwrap_or_default() {
+                seen.extend(self.see_to(held).map(|seen| (seen, false)));
+            }
+            seen.retain_mut(|(seen, was_waiting)| {
+                // The kernel has it wait for the process, which waits for us: it is the interpreter of a script that is opened.
+                let waits = process::sleeps(seen.attaching.load(Relaxed));
+                if (waits && *was_waiting) || seen.since.elapsed() > HELD {
+                    seen.held.let_go();
+                }
+                *was_waiting = waits;
+                !seen.held.is_let_go()
+            });
+        }
+    }
+
+    /// Lets it go, or has a thread do so.
+    fn see_to(self: &Arc<Self>, held: Held) -> Option<Arc<Seen>> {
+        let (path, user) = self.may_be_meant(&held)?;
+        let Some(seat) = Seats::take(&self.seats, user) else {
+            say(format_args!(
+                "{}: process {} runs without: user {user} begins too many",
+                path.display(),
+                held.thread()
+            ));
+            return None;
+        };
+        let seen = Arc::new(Seen { held, path, since: Instant::now(), attaching: AtomicI32::new(0) });
+        let (this, of_thread) = (Arc::clone(self), Arc::clone(&seen));
+        // Where there is no thread to be had it is let go, as any other.
+        thread::Builder::new().spawn(move || this.decide(&of_thread, seat)).ok().map(|_| seen)
+    }
+
+    /// Quickly, for it goes for every execution that is seen: its path and its user.
+    fn may_be_meant(&self, held: &Held) -> Option<(PathBuf, u32)> {
+        let (thread, path) = (held.thread(), held.path()?);
+        let policies = Arc::clone(&self.policies());
+        if thread <= 0 || !policies.may_protect(&path, None) {
+            return None;
+        }
+        // Those that outlast protects are traced by their supervisor.
+        let user = process::user_of_untraced(thread)?;
+        policies.may_protect(&path, Some(user)).then_some((path, user))
+    }
+
+    /// outlast itself starts programs natively where it cannot protect them.
+    fn is_ours(&self, thread: pid_t) -> bool {
+        let runs = process::executable(thread);
+        runs == self.identity || runs == identity(&self.outlast)
+    }
+
+    /// Waits until the process has become the program, decides, and acts.
+    fn decide(&self, seen: &Seen, _seat: Seat) {
+        let thread = seen.held.thread();
+        let path = seen.path.display();
+        let there = seen.held.file().and_then(|file| identity(process::descriptor(file)));
+        let Some(identity) = there.filter(|_| !self.is_ours(thread)) else {
+            seen.held.let_go();
+            return;
+        };
+        // SAFETY: plain system call.
+        seen.attaching.store(unsafe { libc::gettid() }, Relaxed);
+        let executing = Executing::trace(thread);
+        seen.attaching.store(0, Relaxed);
+        if !seen.held.let_go() {
+            // Too late to be sure of it; the end of this thread leaves the process alone.
+            if seen.since.elapsed() > HELD {
+                say(format_args!("{path}: process {thread} runs without: attaching to it took too long"));
+            }
+            return;
+        }
+        let pid = match executing {
+            // Somebody else traces it.
+            Err(e) => return say(format_args!("{path}: process {thread} runs without: cannot trace it: {e}")),
+            Ok(executing) => match executing.wait() {
+                Ok(Some(pid)) => pid,
+                Ok(None) | Err(Fault::Gone(_)) => return,
+                Err(fault) => return say(format_args!("{path}: process {thread}: {fault}")),
+            },
+        };
+        let policies = Arc::clone(&self.policies());
+        let executed = Executed { path: seen.path.clone(), identity };
+        let _interposing = self.interposing.read();
+        match interpose(pid, &executed, &policies, &self.outlast) {
+            Outcome::NotMeant => (),
+            Outcome::Protected(place) => say(format_args!("{path}: process {pid} is protected, by {place}")),
+            Outcome::Unprotected(place, why) => {
+                say(format_args!("{path}: process {pid} runs unprotected, although {place} wants it protected: {why}"));
+            }
+        }
+    }
+}
