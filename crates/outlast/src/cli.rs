@@ -1,8 +1,8 @@
 //! Commands and their options.
 
 use crate::{
-    check, commit, completions, fork, generations, log, manual, module, pin, ps, resume, rewind, rm, run, stop,
-    supervise,
+    check, commit, completions, daemon, fork, generations, log, manual, module, pin, policy, ps, resume, rewind, rm,
+    run, stop, supervise,
 };
 use clap::{Parser, Subcommand};
 use outlast_supervisor::Error;
@@ -28,6 +28,8 @@ enum Command {
     Fork(fork::Fork),
     Stop(stop::Stop),
     Rm(rm::Rm),
+    Daemon(daemon::Daemon),
+    Policy(policy::Policy),
     Module(module::Module),
     Pin(pin::Pin),
     Completions(completions::Completions),
@@ -52,6 +54,8 @@ impl Cli {
             Command::Fork(command) => command.execute(),
             Command::Stop(command) => command.execute(),
             Command::Rm(command) => command.execute(),
+            Command::Daemon(command) => command.execute(),
+            Command::Policy(command) => command.execute(),
             Command::Module(command) => command.execute(),
             Command::Pin(command) => command.execute(),
             Command::Completions(command) => command.execute(),

@@ -1,0 +1,30 @@
+//! `outlast daemon`: programs that policies designate are protected when they begin.
+
+use crate::designation;
+use clap::Args;
+use outlast_daemon::Request;
+use outlast_supervisor::Error;
+use std::path::PathBuf;
+
+/// Protect the programs that policies designate, whoever starts them
+///
+/// Reads /etc/outlast/policy.d/*.toml, and of each user ~/.config/outlast/policy.d/*.toml, which is about that user's programs only.
+/// SIGHUP reads them again: a file with an error is refused as a whole, and what it said before still counts. SIGTERM ends it, and
+/// leaves protected what is.
+#[derive(Args)]
+pub struct Daemon {
+    /// Read the policies of this folder instead; may be given more than once
+    #[arg(long, value_name = "DIR")]
+    policies: Vec<PathBuf>,
+    /// Held while it runs, so that there is one
+    #[arg(long, value_name = "FILE", default_value = "/run/outlast-daemon.lock")]
+    lock: PathBuf,
+}
+
+impl Daemon {
+    pub fn execute(self) -> Result<i32, Error> {
+        let folders = Box::new(move || designation::folders_or(self.policies.clone()));
+        let request = Request { folders, check: &designation::check, lock: self.lock };
+        outlast_daemon::run(request).map(|()| 0).map_err(|e| Error::Daemon(e.to_string()))
+    }
+}
