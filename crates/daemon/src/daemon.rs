@@ -26,6 +26,8 @@ pub struct Request {
     pub check: &'static Check,
     /// Only one daemon may hold this file.
     pub lock: PathBuf,
+    /// While this file is there everything is let go.
+    pub switch: PathBuf,
 }
 
 /// How often it looks after itself, unless a manager of services wants to know more often.
@@ -49,7 +51,7 @@ pub fn run(request: Request) -> Result<(), Error> {
     // Where that fails there is still room for some.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(files), ..limit });
     let outlast = std::env::current_exe().map_err(|_| Error::NoSelf)?;
-    let watching = Arc::new(Watching::new(Execs::new()?, outlast));
+    let watching = Arc::new(Watching::new(Execs::new()?, outlast, request.switch));
     let deadline = Deadline::begin().map_err(|e| Error::Kernel("set a timer", e))?;
     let (ask, asked) = mpsc::channel();
     let (done, read) = mpsc::channel();

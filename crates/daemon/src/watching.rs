@@ -9,6 +9,7 @@ use crate::seats::{Seat, Seats};
 use libc::pid_t;
 use outlast_policy::Policies;
 use outlast_supervisor::say::say;
+use outlast_supervisor::switch::Whose;
 use outlast_supervisor::trace::Fault;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use std::path::PathBuf;
@@ -23,6 +24,8 @@ pub struct Watching {
     policies: Mutex<Arc<Policies>>,
     seats: Arc<Seats>,
     outlast: PathBuf,
+    /// While this file is there everything is let go.
+    switch: PathBuf,
     /// What that was a path of in the beginning; another one may have been installed since.
     identity: Option<Identity>,
     /// Goes on as long as executions are let go.
@@ -46,13 +49,14 @@ const HELD: Duration = Duration::from_secs(1);
 const PULSE: [Duration; 2] = [Duration::from_millis(5), Duration::from_millis(500)];
 
 impl Watching {
-    pub fn new(execs: Execs, outlast: PathBuf) -> Self {
+    pub fn new(execs: Execs, outlast: PathBuf, switch: PathBuf) -> Self {
         Self {
             execs: Arc::new(execs),
             policies: Mutex::default(),
             seats: Arc::default(),
             identity: identity(&outlast),
             outlast,
+            switch,
             beats: AtomicU64::new(0),
             interposing: RwLock::default(),
         }
@@ -131,7 +135,8 @@ impl Watching {
     fn may_be_meant(&self, held: &Held) -> Option<(PathBuf, u32)> {
         let (thread, path) = (held.thread(), held.path()?);
         let policies = Arc::clone(&self.policies());
-        if thread <= 0 || !policies.may_protect(&path, None) {
+        // Where that file lies nothing hangs: in memory.
+        if thread <= 0 || !policies.may_protect(&path, None) || Whose::All(&self.switch).is_off() {
             return None;
         }
         // Those that outlast protects are traced by their supervisor.

@@ -2,7 +2,7 @@
 
 use crate::{
     check, commit, completions, daemon, fork, generations, log, manual, module, pin, policy, ps, resume, rewind, rm,
-    run, stop, supervise,
+    run, stop, supervise, switch,
 };
 use clap::{Parser, Subcommand};
 use outlast_supervisor::Error;
@@ -28,6 +28,8 @@ enum Command {
     Fork(fork::Fork),
     Stop(stop::Stop),
     Rm(rm::Rm),
+    Off(switch::Off),
+    On(switch::On),
     Daemon(daemon::Daemon),
     Policy(policy::Policy),
     Module(module::Module),
@@ -54,6 +56,8 @@ impl Cli {
             Command::Fork(command) => command.execute(),
             Command::Stop(command) => command.execute(),
             Command::Rm(command) => command.execute(),
+            Command::Off(command) => command.execute(),
+            Command::On(command) => command.execute(),
             Command::Daemon(command) => command.execute(),
             Command::Policy(command) => command.execute(),
             Command::Module(command) => command.execute(),

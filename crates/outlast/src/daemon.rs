@@ -19,12 +19,15 @@ pub struct Daemon {
     /// Held while it runs, so that there is one
     #[arg(long, value_name = "FILE", default_value = "/run/outlast-daemon.lock")]
     lock: PathBuf,
+    /// While this file is there it protects nothing
+    #[arg(long, hide = true, value_name = "FILE", default_value = outlast_supervisor::switch::OF_ALL)]
+    switch: PathBuf,
 }
 
 impl Daemon {
     pub fn execute(self) -> Result<i32, Error> {
         let folders = Box::new(move || designation::folders_or(self.policies.clone()));
-        let request = Request { folders, check: &designation::check, lock: self.lock };
+        let request = Request { folders, check: &designation::check, lock: self.lock, switch: self.switch };
         outlast_daemon::run(request).map(|()| 0).map_err(|e| Error::Daemon(e.to_string()))
     }
 }

@@ -27,6 +27,7 @@ mod run;
 mod state;
 mod stop;
 mod supervise;
+mod switch;
 
 use clap::Parser;
 use outlast_core::confine::Counting;

@@ -3,9 +3,11 @@
 use crate::designation::{self, check};
 use crate::listing::names;
 use crate::output::{self, columns};
+use crate::switch;
 use clap::{Args, Subcommand};
 use outlast_policy::{parse, Policies, Refusal, Setting, Verdict};
 use outlast_supervisor::say::say;
+use outlast_supervisor::state_folder::StateFolder;
 use outlast_supervisor::Error;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -84,6 +86,8 @@ fn tell(refusals: &[Refusal]) {
 
 impl List {
     fn execute(self) -> Result<i32, Error> {
+        // Where there is none nothing can be protected either, which others say.
+        StateFolder::open().iter().for_each(switch::tell);
         let mut policies = Policies::default();
         tell(&policies.load(&designation::folders_or(self.policies), &check));
         let rows: Vec<_> = policies.all().map(row).collect();

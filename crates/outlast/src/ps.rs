@@ -1,7 +1,7 @@
 //! `outlast ps`: what is protected.
 
 use crate::output::{self, columns};
-use crate::state;
+use crate::{state, switch};
 use clap::Args;
 use outlast_supervisor::status::{all, Status};
 use outlast_supervisor::Error;
@@ -19,7 +19,9 @@ pub struct Ps {
 
 impl Ps {
     pub fn execute(self) -> Result<i32, Error> {
-        let mut programs = all(&state::open()?)?;
+        let state = state::open()?;
+        switch::tell(&state);
+        let mut programs = all(&state)?;
         programs.retain(|program| self.all || program.ended.is_none() && program.state != "exited");
         if self.json {
             return output::json(&programs);

@@ -241,6 +241,22 @@ fn without_the_daemon_everything_runs_on_and_begins_as_ever() {
 }
 
 #[test]
+fn switched_off_it_lets_all_be() {
+    let Some(daemon) = Daemon::begin(SERVER) else { return };
+    let server = daemon.program(SHELL, "server");
+    let mut before = Conversation::with(daemon.command(&server).args(["-c", COUNTS]));
+    assert_eq!(before.ask("a"), "1 a");
+    fs::write(daemon.home.file("off"), "").unwrap();
+    let mut talk = Conversation::with(daemon.command(&server).args(["-c", COUNTS]));
+    assert_eq!((talk.ask("a"), runs(talk.child.id())), ("1 a".into(), "server".into()));
+    fs::remove_file(daemon.home.file("off")).unwrap();
+    let mut talk = Conversation::with(daemon.command(&server).args(["-c", COUNTS]));
+    assert_eq!((talk.ask("a"), runs(talk.child.id())), ("1 a".into(), "outlast".into()));
+    kill(&daemon.home.await_protected("server")["pid"], libc::SIGKILL);
+    assert_eq!(before.ask("b"), "2 b");
+}
+
+#[test]
 fn a_manager_of_services_is_told() {
     let Some(daemon) = Daemon::begin(SERVER) else { return };
     let home = Home::new();

@@ -68,6 +68,8 @@ pub enum Error {
     Output(std::io::Error),
     /// it cannot be protected as asked: {0}
     Module(String),
+    /// outlast is off; `outlast on` switches it on again
+    Off,
     /// daemon: {0}
     Daemon(String),
     /// argument {0:?} contains a NUL byte

@@ -67,6 +67,7 @@ pub mod status;
 pub mod stores;
 pub mod successor;
 pub mod supervisor;
+pub mod switch;
 pub mod trace;
 pub mod unreadable;
 

@@ -15,6 +15,7 @@ use crate::signals::Signals;
 use crate::state_folder::StateFolder;
 use crate::stores::StorePlace;
 use crate::supervisor::{Parts, Supervisor};
+use crate::switch::{self, Whose};
 use crate::{clock, credentials, names, oom_score, orphans, program};
 use libc::pid_t;
 use outlast_image::control::state;
@@ -62,7 +63,11 @@ pub fn run(request: &Request) -> Result<End, Error> {
     let signals = Signals::block().map_err(|e| Error::Kernel("block signals", e))?;
     let inherited = *signals.inherited();
     match run_watched(request, &path, signals) {
-        Err(e) if e.is_lack_of_room() || (request.begun.is_some() && !e.is_of_the_program()) => {
+        Err(e)
+            if e.is_lack_of_room()
+                || matches!(e, Error::Off)
+                || (request.begun.is_some() && !e.is_of_the_program()) =>
+        {
             let mut command = Command::new(&path, &request.argv)?;
             say(format_args!("{}: it runs unprotected: {e}", command.name()));
             if let Some(begun) = &request.begun {
@@ -83,7 +88,13 @@ fn run_watched(request: &Request, path: &Path, signals: Signals) -> Result<End, 
     if let Some(begun) = &request.begun {
         command.only(begun.identity)?;
     }
+    if Whose::All(Path::new(switch::OF_ALL)).is_off() {
+        return Err(Error::Off);
+    }
     let state = StateFolder::open()?;
+    if switch::is_off(&state) {
+        return Err(Error::Off);
+    }
     orphans::revive(&state)?;
     let called = request.begun.as_ref().map_or(path, |begun| &begun.called);
     let (folder, lock) = state.create(request.name.as_deref(), called)?;

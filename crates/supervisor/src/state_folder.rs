@@ -56,6 +56,10 @@ impl StateFolder {
         &self.path
     }
 
+    pub fn dir(&self) -> BorrowedFd<'_> {
+        self.dir.as_fd()
+    }
+
     /// Names of all programs that have a folder, sorted.
     pub fn names(&self) -> Result<Vec<String>, Error> {
         let entries = Dir::read_from(&self.dir).map_err(|e| Error::File(self.path.clone(), e))?;

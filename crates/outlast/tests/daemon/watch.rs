@@ -18,6 +18,11 @@ pub struct Process(pub Child);
 impl Daemon {
     /// With this policy; `$BIN` in it is the folder for programs. None: nobody may watch here, as the test then says.
     pub fn begin(policy: &str) -> Option<Self> {
+        Self::begin_by(policy, &[])
+    }
+
+    /// The same, started by these words.
+    pub fn begin_by(policy: &str, words: &[String]) -> Option<Self> {
         // SAFETY: plain system call.
         if unsafe { libc::geteuid() } != 0 {
             println!("skipped: only root sees what is executed");
@@ -28,7 +33,15 @@ impl Daemon {
         fs::create_dir_all(home.file("bin")).unwrap();
         // So that other users reach it.
         fs::set_permissions(home.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-        let daemon = Self { process: spawn(&home, &[]), home };
+        let command = match words {
+            [] => home.outlast(["daemon"]),
+            [program, rest @ ..] => {
+                let mut command = Command::new(program);
+                command.args(rest).args([env!("CARGO_BIN_EXE_outlast"), "daemon"]);
+                command
+            }
+        };
+        let daemon = Self { process: spawn_by(&home, command, &[]), home };
         daemon.said("0 policies");
         daemon.write("a.toml", policy);
         daemon.signal(libc::SIGHUP);
@@ -102,9 +115,15 @@ impl Daemon {
 
 /// `outlast daemon` over the folder `policies`.
 pub fn spawn(home: &Home, environment: &[(&str, &str)]) -> Process {
+    spawn_by(home, home.outlast(["daemon"]), environment)
+}
+
+/// The same, by a command that ends with `outlast daemon`.
+pub fn spawn_by(home: &Home, mut command: Command, environment: &[(&str, &str)]) -> Process {
     let log = fs::File::create(home.file("daemon.log")).unwrap();
-    let mut command = home.outlast(["daemon"]);
-    command.arg("--policies").arg(home.file("policies")).arg("--lock").arg(home.file("lock"));
+    for (option, name) in [("--policies", "policies"), ("--lock", "lock"), ("--switch", "off")] {
+        command.arg(option).arg(home.file(name));
+    }
     Process(command.envs(environment.iter().copied()).stderr(log).spawn().unwrap())
 }
 
