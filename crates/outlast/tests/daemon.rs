@@ -241,6 +241,26 @@ fn without_the_daemon_everything_runs_on_and_begins_as_ever() {
 }
 
 #[test]
+fn what_the_unit_leaves_the_daemon_is_enough() {
+    let unit = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../dist/outlast.service")).unwrap();
+    let left = unit.lines().find_map(|line| line.strip_prefix("CapabilityBoundingSet=")).unwrap();
+    let set: String =
+        left.split(' ').map(|name| format!(",+{}", name.trim_start_matches("CAP_").to_lowercase())).collect();
+    let words = ["/usr/bin/setpriv", "--no-new-privs", "--bounding-set", &format!("-all{set}")].map(String::from);
+    let Some(daemon) = Daemon::begin_by("[[protect]]\nexecutable = \"$BIN/*\"\n", &words) else { return };
+    let server = daemon.program(SHELL, "server");
+    let mut talk = Conversation::with(daemon.command(&server).args(["-c", COUNTS]));
+    assert_eq!(talk.ask("a"), "1 a");
+    kill(&daemon.home.await_protected("server")["pid"], libc::SIGKILL);
+    assert_eq!((talk.ask("b"), runs(talk.child.id())), ("2 b".into(), "outlast".into()));
+    // A program of a user, who gains nothing and loses nothing.
+    let privileged = daemon.program("/usr/bin/id", "privileged");
+    fs::set_permissions(&privileged, fs::Permissions::from_mode(0o4755)).unwrap();
+    let output = daemon.command(&privileged).arg("-u").uid(65534).gid(65534).output().unwrap();
+    assert_eq!(output.stdout, b"0\n", "{}", said(&output));
+}
+
+#[test]
 fn switched_off_it_lets_all_be() {
     let Some(daemon) = Daemon::begin(SERVER) else { return };
     let server = daemon.program(SHELL, "server");
