@@ -3,6 +3,10 @@
 //! The addresses are fixed: the engine is linked at [`ENGINE_BASE`], and the supervisor refuses
 //! (a degradation, never an abort) when the program already occupies the range.
 
+/// Which layout engine and supervisor speak with each other: of what is here, of the session and of the store. It changes with anything
+/// in this crate, or in the store's format, that one of another version would understand otherwise, and with the options of `supervise`.
+pub const VERSION: u32 = 1;
+
 /// Bytes a page.
 pub const PAGE: u64 = 4096;
 

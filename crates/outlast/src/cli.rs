@@ -2,7 +2,7 @@
 
 use crate::{
     check, commit, completions, daemon, fork, generations, log, manual, module, pin, policy, ps, resume, rewind, rm,
-    run, stop, supervise, switch,
+    run, stop, supervise, switch, upgrade,
 };
 use clap::{Parser, Subcommand};
 use outlast_supervisor::Error;
@@ -30,6 +30,7 @@ enum Command {
     Rm(rm::Rm),
     Off(switch::Off),
     On(switch::On),
+    Upgrade(upgrade::Upgrade),
     Daemon(daemon::Daemon),
     Policy(policy::Policy),
     Module(module::Module),
@@ -37,6 +38,8 @@ enum Command {
     Completions(completions::Completions),
     #[command(hide = true)]
     Manual(manual::Manual),
+    #[command(name = outlast_supervisor::upgrade::COMMAND, hide = true)]
+    Layout(upgrade::Layout),
     #[command(name = outlast_supervisor::orphans::COMMAND, hide = true)]
     Supervise(supervise::Supervise),
 }
@@ -58,6 +61,8 @@ impl Cli {
             Command::Rm(command) => command.execute(),
             Command::Off(command) => command.execute(),
             Command::On(command) => command.execute(),
+            Command::Upgrade(command) => command.execute(),
+            Command::Layout(command) => command.execute(),
             Command::Daemon(command) => command.execute(),
             Command::Policy(command) => command.execute(),
             Command::Module(command) => command.execute(),

@@ -79,6 +79,7 @@ fn sentence(entry: &Entry) -> String {
         Kind::AnchorRenewed => "made a new anchor".into(),
         Kind::GaveUp => format!("gave up: {cause}"),
         Kind::Exit => format!("ended: {cause}"),
+        Kind::SupervisorUpgraded => format!("its supervisor is {} now", cause),
         Kind::SupervisorRestarted => "another supervisor took over".into(),
         Kind::EngineError => format!("the engine failed: {cause}"),
         Kind::WentBack => format!("went back to {cause}; what it sent and read since is not undone"),

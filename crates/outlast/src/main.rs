@@ -28,6 +28,7 @@ mod state;
 mod stop;
 mod supervise;
 mod switch;
+mod upgrade;
 
 use clap::Parser;
 use outlast_core::confine::Counting;

@@ -16,6 +16,9 @@ pub struct Supervise {
     /// This process has watched it before
     #[arg(long, requires = "lock")]
     again: bool,
+    /// This process was another outlast before
+    #[arg(long, requires = "again")]
+    upgraded: bool,
     /// A module failed: its name and how, each time
     #[arg(long, value_name = "MODULE=NUMBER")]
     failed: Vec<String>,
@@ -29,7 +32,11 @@ impl Supervise {
         let load = protection::go_on(&self.failed);
         match self.lock {
             Some(lock) if self.again => {
-                let again = Again { failures: self.failed.clone(), ended: self.ended.map(again::end_of) };
+                let again = Again {
+                    failures: self.failed.clone(),
+                    ended: self.ended.map(again::end_of),
+                    is_upgraded: self.upgraded,
+                };
                 departure::depart(adopt::begin_again(&self.name, lock, again, &load)?)
             }
             lock => adopt::adopt(&self.name, lock, &load).map(|()| 0),

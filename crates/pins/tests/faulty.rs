@@ -118,7 +118,7 @@ fn go_on(words: &[String]) -> ! {
             _ => (),
         }
     }
-    let again = Again { failures: failures.clone(), ended };
+    let again = Again { failures: failures.clone(), ended, is_upgraded: false };
     let load = load(&failures);
     match begin_again(&words[0], lock.expect("a lock"), again, &load) {
         Ok(end) => departure::depart(end),

@@ -32,6 +32,8 @@ pub struct Again {
     pub failures: Vec<String>,
     /// How the program's process ended, if that was being decided.
     pub ended: Option<End>,
+    /// It was another outlast before.
+    pub is_upgraded: bool,
 }
 
 /// Watches a program that this process has watched before; returns how it ended.
@@ -44,6 +46,9 @@ pub fn begin_again(name: &str, lock: RawFd, again: Again, load: Load<'_>) -> Res
         supervisor.take_up_handover(newer)?;
     }
     supervisor.failed_before = again.failures;
+    if again.is_upgraded {
+        supervisor.note_upgrade();
+    }
     Ok(supervisor.take_up(Origin::Again(again.ended)))
 }
 
@@ -116,6 +121,14 @@ fn await_until(mut done: impl FnMut() -> bool) {
 }
 
 impl Supervisor {
+    fn note_upgrade(&mut self) {
+        let file = std::env::current_exe().unwrap_or_default();
+        let entry = Entry::new(Kind::SupervisorUpgraded).cause(file.display().to_string());
+        self.log.add(&entry.pid(std::process::id() as pid_t));
+        // It was executed by its descriptor, after which it is called otherwise.
+        let _ = rustix::thread::set_name(c"outlast");
+    }
+
     /// Finds the processes of the program, and watches them.
     fn take_up(&mut self, origin: Origin) -> End {
         self.adopted = true;

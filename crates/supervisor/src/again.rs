@@ -6,8 +6,9 @@
 
 use crate::end::End;
 use crate::orphans::COMMAND;
+use rustix::io::Errno;
 use std::ffi::{c_char, CString};
-use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::ptr::null;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::sync::OnceLock;
@@ -87,6 +88,25 @@ pub fn execute(module: &str, why: i64) -> ! {
     // The anchor starts another supervisor.
     // SAFETY: plain system call.
     unsafe { libc::_exit(1) }
+}
+
+/// Becomes another outlast, in an open file, which takes the program over in the same way. Returns only if that fails: then everything
+/// is as it was.
+pub fn upgrade(file: &OwnedFd) -> Errno {
+    let Some(plan) = PLAN.get() else { return Errno::AGAIN };
+    let Ok(path) = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd())) else { return Errno::INVAL };
+    // What modules of this one have done the other's need not answer for.
+    let words =
+        plan.words.iter().take_while(|word| !word.as_bytes().starts_with(b"--failed")).map(|word| word.as_ptr());
+    let words: Vec<_> = words.chain([c"--upgraded".as_ptr(), null()]).collect();
+    // SAFETY: all words are terminated, the list ends with a null pointer.
+    unsafe {
+        libc::fcntl(plan.lock, libc::F_SETFD, 0);
+        libc::execve(path.as_ptr(), words.as_ptr(), environ.cast());
+        let error = std::io::Error::last_os_error();
+        libc::fcntl(plan.lock, libc::F_SETFD, libc::FD_CLOEXEC);
+        Errno::from_io_error(&error).unwrap_or(Errno::IO)
+    }
 }
 
 extern "C" {

@@ -70,5 +70,6 @@ pub mod supervisor;
 pub mod switch;
 pub mod trace;
 pub mod unreadable;
+pub mod upgrade;
 
 pub use error::Error;

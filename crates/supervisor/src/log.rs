@@ -45,6 +45,8 @@ pub enum Kind {
     Exit,
     /// Another supervisor took the place of one that was gone.
     SupervisorRestarted,
+    /// The supervisor became another outlast.
+    SupervisorUpgraded,
     /// The engine met an error of its own.
     EngineError,
     /// It runs again, in the state of an older generation: what it did and was told since is not undone.

@@ -163,6 +163,7 @@ impl Supervisor {
             if let Some(end) = self.on_postponed() {
                 return self.finish(end);
             }
+            self.on_wish_to_upgrade();
             self.begin_keeping();
             self.count_kills();
             self.look_at_threads();
