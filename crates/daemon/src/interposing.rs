@@ -2,7 +2,6 @@
 
 use crate::process::{self, identity, Identity};
 use libc::pid_t;
-use nix::unistd::{Uid, User};
 use outlast_policy::{Policies, Setting, Subject, Verdict};
 use outlast_supervisor::remote::Remote;
 use outlast_supervisor::trace::{self, Fault};
@@ -52,19 +51,23 @@ pub fn interpose(pid: pid_t, executed: &Executed, policies: &Policies, outlast: 
     }
 }
 
+/// The file that it was told to execute: a script, if it was one.
+fn told_to_execute(pid: pid_t) -> Option<Identity> {
+    identity(process::seen_by(pid, &process::told_to_execute(pid)?))
+}
+
 /// Whether its user is all it is.
 struct IsPlain(bool);
 
 /// Where a policy stands that wants it protected, and how.
 fn wish<'p>(pid: pid_t, executed: &Executed, policies: &'p Policies) -> Option<(String, &'p [Setting], IsPlain)> {
     // It may have gone on to execute something else.
-    if ![process::executable(pid), process::told_to_execute(pid)].contains(&Some(executed.identity)) {
+    if ![process::executable(pid), told_to_execute(pid)].contains(&Some(executed.identity)) {
         return None;
     }
     let (uid, is_plain) = process::user(pid)?;
-    let user = User::from_uid(Uid::from_raw(uid)).ok().flatten().map(|user| user.name);
     let cgroup = process::control_group(pid)?;
-    let subject = Subject { executable: &executed.path, uid, user: user.as_deref(), cgroup: &cgroup };
+    let subject = Subject { executable: &executed.path, uid, cgroup: &cgroup };
     let policy = policies.find(&subject)?;
     match &policy.verdict {
         Verdict::Protect(settings) => {
@@ -92,17 +95,22 @@ fn command(
     }
     // Of a script this is the interpreter, with which the arguments begin by now. Another file could take its name before that is
     // executed, which outlast is therefore told as well.
-    let (file, runs) = process::executable_path(pid)
-        .zip(process::executable(pid))
-        .filter(|(path, runs)| identity(process::seen_by(pid, path)) == Some(*runs))
-        .ok_or("its file is not there any more")?;
+    let runs = process::executable(pid);
+    // It may look at the name by which it was executed; one of a descriptor means another file to whoever asks.
+    let is_lasting = |path: &PathBuf| !path.starts_with("/proc") && !path.starts_with("/dev/fd");
+    let names = [process::told_to_execute(pid).filter(is_lasting), process::executable_path(pid)];
+    let is_there = |path: &PathBuf| identity(process::seen_by(pid, path)).is_some_and(|there| Some(there) == runs);
+    let file = names.into_iter().flatten().find(is_there);
+    let (file, runs) = file.zip(runs).ok_or("its file is not there any more")?;
+    let comm = process::comm(pid).ok_or("it has no name")?;
     let (device, inode) = (runs.0.to_string(), runs.1.to_string());
     let c = |bytes: &[u8]| CString::new(bytes).map_err(|_| "an argument contains a NUL byte");
     let options = settings.iter().flat_map(Setting::arguments);
     let mut words = vec![c(b"outlast")?, c(b"run")?];
     words.extend(options.map(|word| c(word.as_bytes())).collect::<Result<Vec<_>, _>>()?);
     let called = executed.path.as_os_str().as_bytes();
-    for word in [b"--begun", file.as_os_str().as_bytes(), device.as_bytes(), inode.as_bytes(), called, b"--"] {
+    let file = file.as_os_str().as_bytes();
+    for word in [b"--begun", file, device.as_bytes(), inode.as_bytes(), called, &comm, b"--"] {
         words.push(c(word)?);
     }
     Ok((c(outlast.as_os_str().as_bytes())?, words))

@@ -68,8 +68,14 @@ pub fn control_group(pid: pid_t) -> Option<String> {
     of("0::").filter(|group| group != "/").or_else(|| of(":name=systemd:")).or_else(|| Some("/".into()))
 }
 
-/// The file that it was told to execute: a script, if it was one.
-pub fn told_to_execute(pid: pid_t) -> Option<Identity> {
+/// How it is called: by the name that was executed, at most 15 bytes of it.
+pub fn comm(pid: pid_t) -> Option<Vec<u8>> {
+    let name = std::fs::read(format!("/proc/{pid}/comm")).ok()?;
+    Some(name.strip_suffix(b"\n").unwrap_or(&name).into())
+}
+
+/// The path that it was told to execute: a script's, if it was one.
+pub fn told_to_execute(pid: pid_t) -> Option<PathBuf> {
     let address = auxiliary(pid, libc::AT_EXECFN)?;
     let mut bytes = vec![0; libc::PATH_MAX as usize];
     let mut len = 0;
@@ -83,8 +89,7 @@ pub fn told_to_execute(pid: pid_t) -> Option<Identity> {
         }
     }
     let end = bytes[..len].iter().position(|byte| *byte == 0)?;
-    let path = Path::new(OsStr::from_bytes(&bytes[..end]));
-    identity(seen_by(pid, path))
+    Some(OsStr::from_bytes(&bytes[..end]).into())
 }
 
 /// A path as the process would follow it.

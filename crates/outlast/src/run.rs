@@ -86,8 +86,8 @@ pub struct Run {
     #[cfg(feature = "mutants")]
     #[arg(long, hide = true, value_parser = hook)]
     test_hook: Vec<Mutant>,
-    /// Go on with a program that had begun: its file, device and inode of that, and what it is named after
-    #[arg(long, hide = true, num_args = 4, value_names = ["FILE", "DEVICE", "INODE", "CALLED"])]
+    /// Go on with a program that had begun: its file, device and inode of that, what it is named after, what its process is called
+    #[arg(long, hide = true, num_args = 5, value_names = ["FILE", "DEVICE", "INODE", "CALLED", "COMM"])]
     begun: Option<Vec<OsString>>,
     /// The program and its arguments
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "PROGRAM")]
@@ -185,7 +185,7 @@ impl Run {
         let load = protection::start(&wishes);
         let begun = match self.begun.as_deref().map(begun) {
             Some(None) => {
-                outlast_supervisor::say::say(format_args!("--begun has a file, two numbers and another file"));
+                outlast_supervisor::say::say(format_args!("--begun has a file, two numbers, another file and a name"));
                 return Ok(2);
             }
             begun => begun.flatten(),
@@ -263,9 +263,14 @@ impl Run {
 }
 
 fn begun(words: &[OsString]) -> Option<Begun> {
-    let [file, device, inode, called] = words else { return None };
+    let [file, device, inode, called, comm] = words else { return None };
     let number = |word: &OsString| word.to_str()?.parse().ok();
-    Some(Begun { file: file.into(), identity: (number(device)?, number(inode)?), called: called.into() })
+    Some(Begun {
+        file: file.into(),
+        identity: (number(device)?, number(inode)?),
+        called: called.into(),
+        comm: comm.clone(),
+    })
 }
 
 #[cfg(feature = "mutants")]

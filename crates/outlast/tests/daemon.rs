@@ -81,6 +81,33 @@ os.kill(os.getpid(), signal.SIGTERM)";
 }
 
 #[test]
+fn a_program_is_called_as_it_was_executed_also_after_its_death() {
+    const TELLS: &str = "import ctypes, struct, sys
+words = struct.unpack('64Q', open('/proc/self/auxv', 'rb').read().ljust(512, b'\\0')[:512])
+told = dict(zip(words[::2], words[1::2]))[31]
+for line in sys.stdin: print(open('/proc/self/comm').read().strip(), ctypes.string_at(told), flush=True)
+";
+    let Some(daemon) = Daemon::begin("[[protect]]\nexecutable = \"$BIN/se*\"\n") else { return };
+    let python = daemon.program("/usr/bin/python3", "server");
+    std::os::unix::fs::symlink("server", daemon.home.file("bin/link-to-it")).unwrap();
+    let script = daemon.script("serve-everything-there-is", &format!("#!/usr/bin/python3 -I\n{TELLS}"));
+    for (program, arguments) in
+        [(python, &["-I", "-c", TELLS][..]), (daemon.home.file("bin/link-to-it"), &["-I", "-c", TELLS]), (script, &[])]
+    {
+        let called: String = program.file_name().unwrap().to_str().unwrap().chars().take(15).collect();
+        let mut talk = Conversation::with(daemon.command(&program).args(arguments));
+        let first = talk.ask("a");
+        assert_eq!((first.split(' ').next(), runs(talk.child.id()).as_str()), (Some(&called[..]), "outlast"));
+        // Of a script this is the interpreter's: the arguments begin with it.
+        assert!(first.contains(program.to_str().unwrap()) || called.starts_with("serve-"), "{first}");
+        let name = if called.starts_with("serve-") { "serve-everything-there-is" } else { "server" };
+        kill(&daemon.home.await_protected(name)["pid"], libc::SIGKILL);
+        assert_eq!(talk.ask("b"), first);
+        assert_eq!(talk.end().code(), Some(0));
+    }
+}
+
+#[test]
 fn a_script_is_designated_by_its_own_name() {
     let Some(daemon) = Daemon::begin("[[protect]]\nexecutable = \"$BIN/serve-*\"\n") else { return };
     daemon.script("serve-all", &format!("#!{SHELL} -u\n{COUNTS}"));
@@ -129,7 +156,8 @@ fn a_file_that_was_put_in_the_place_of_the_one_that_began_is_not_executed() {
     let [device, inode] = [|meta: &fs::Metadata| meta.dev(), |meta: &fs::Metadata| meta.ino()]
         .map(|of| of(&fs::metadata(SHELL).unwrap()).to_string());
     for (file, status) in [(SHELL, 3), ("/usr/bin/env", 126)] {
-        let mut command = home.outlast(["run", "--begun", file, &device, &inode, "/opt/server", "--", "server"]);
+        let mut command =
+            home.outlast(["run", "--begun", file, &device, &inode, "/opt/server", "server", "--", "server"]);
         let output = command.args(["-c", "exit 3"]).output().unwrap();
         assert_eq!(output.status.code(), Some(status), "{}", said(&output));
     }

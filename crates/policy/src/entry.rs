@@ -13,7 +13,7 @@ pub struct Policy {
     pub file: PathBuf,
     pub line: usize,
     pub(crate) executable: Option<Executable>,
-    pub(crate) user: Option<String>,
+    pub(crate) user: Option<User>,
     pub(crate) cgroup: Option<Pattern>,
     pub(crate) unit: Option<Pattern>,
     pub verdict: Verdict,
@@ -48,6 +48,27 @@ impl Setting {
     }
 }
 
+/// A user, by name or number.
+#[derive(Clone, Debug)]
+pub(crate) struct User {
+    text: String,
+    /// As it was looked up last: not while a program waits, for that may take long, and ask programs that wait themselves.
+    uid: Option<u32>,
+}
+
+impl User {
+    pub fn new(text: String) -> Self {
+        let mut user = Self { text, uid: None };
+        user.refresh();
+        user
+    }
+
+    fn refresh(&mut self) {
+        let named = || nix::unistd::User::from_name(&self.text).ok().flatten().map(|user| user.uid.as_raw());
+        self.uid = self.text.parse().ok().or_else(named);
+    }
+}
+
 /// A file, or several.
 #[derive(Clone, Debug)]
 pub(crate) struct Executable {
@@ -64,9 +85,8 @@ impl Policy {
     /// Does it say something about this program?
     pub fn fits(&self, subject: &Subject) -> bool {
         let is = |pattern: &Pattern, text| pattern.matches_with(text, AS_PATHS);
-        let user = |wanted: &String| subject.user == Some(wanted) || *wanted == subject.uid.to_string();
         self.executable.as_ref().is_none_or(|executable| executable.is(subject.executable))
-            && self.user.as_ref().is_none_or(user)
+            && self.user.as_ref().is_none_or(|user| user.uid == Some(subject.uid))
             && self.cgroup.as_ref().is_none_or(|pattern| is(pattern, subject.cgroup))
             && self.unit.as_ref().is_none_or(|pattern| unit_of(subject.cgroup).is_some_and(|unit| is(pattern, unit)))
     }
@@ -81,10 +101,13 @@ impl Policy {
         self.executable.as_ref().map(Executable::folders)
     }
 
-    /// Looks again at which files there are.
+    /// Looks again at which files and users there are.
     pub fn refresh(&mut self) {
         if let Some(executable) = &mut self.executable {
             executable.refresh();
+        }
+        if let Some(user) = &mut self.user {
+            user.refresh();
         }
     }
 
@@ -92,7 +115,7 @@ impl Policy {
     pub fn conditions(&self) -> Vec<(&'static str, &str)> {
         let pairs = [
             ("executable", self.executable.as_ref().map(|executable| executable.pattern.as_str())),
-            ("user", self.user.as_deref()),
+            ("user", self.user.as_ref().map(|user| user.text.as_str())),
             ("cgroup", self.cgroup.as_ref().map(Pattern::as_str)),
             ("unit", self.unit.as_ref().map(Pattern::as_str)),
         ];

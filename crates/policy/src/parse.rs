@@ -1,6 +1,6 @@
 //! From a file's text to its entries, or to the first thing that is wrong with it.
 
-use crate::entry::{Check, Executable, Policy, Setting, Verdict};
+use crate::entry::{Check, Executable, Policy, Setting, User, Verdict};
 use crate::refusal::Refusal;
 use glob::Pattern;
 use std::path::Path;
@@ -101,7 +101,7 @@ impl Reader<'_> {
                 "executable" => policy.executable = Some(self.executable(name, value)?),
                 "cgroup" => policy.cgroup = Some(self.path(name, value)?),
                 "unit" => policy.unit = Some(self.pattern(name, value)?),
-                "user" => policy.user = Some(self.user(value)?),
+                "user" => policy.user = Some(User::new(self.user(value)?)),
                 _ if !SETTINGS.contains(&name) => {
                     let known = CONDITIONS.iter().chain(SETTINGS.iter().filter(|_| self.protects));
                     let known = known.copied().collect::<Vec<_>>().join(", ");

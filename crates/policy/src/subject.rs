@@ -9,8 +9,6 @@ pub struct Subject<'a> {
     pub executable: &'a Path,
     /// Effective user.
     pub uid: u32,
-    /// Its name, if it has one.
-    pub user: Option<&'a str>,
     /// Path of the control group, from the root of the hierarchy: `/system.slice/redis.service`.
     pub cgroup: &'a str,
 }

@@ -27,7 +27,11 @@ fn refused(text: &str) -> (usize, String) {
 }
 
 fn subject<'a>(executable: &'a str, user: &'a str, cgroup: &'a str) -> Subject<'a> {
-    Subject { executable: Path::new(executable), uid: 1000, user: Some(user), cgroup }
+    Subject {
+        executable: Path::new(executable),
+        uid: if user == "daemon" { 1 } else { user.parse().unwrap_or(1000) },
+        cgroup,
+    }
 }
 
 fn folder(dir: &TempDir) -> Vec<Folder> {
@@ -42,7 +46,7 @@ fn write(dir: &TempDir, name: &str, text: &str) {
 
 const FIVE_LINES: &str = r#"[[protect]]
 executable = "/opt/db/*/bin/server"
-user = "db"
+user = "daemon"
 commit = "visible"
 retries = 5
 "#;
@@ -51,9 +55,9 @@ retries = 5
 fn five_lines_protect_a_database() {
     let policies = parsed(FIVE_LINES).expect("right");
     let [policy] = &policies[..] else { panic!("one entry") };
-    assert!(policy.fits(&subject("/opt/db/15/bin/server", "db", "/")));
-    assert!(!policy.fits(&subject("/opt/db/15/bin/server", "eve", "/")));
-    assert!(!policy.fits(&subject("/opt/db/15/old/bin/server", "db", "/")), "* stays within a folder");
+    assert!(policy.fits(&subject("/opt/db/15/bin/server", "daemon", "/")));
+    assert!(!policy.fits(&subject("/opt/db/15/bin/server", "101", "/")));
+    assert!(!policy.fits(&subject("/opt/db/15/old/bin/server", "daemon", "/")), "* stays within a folder");
     let Verdict::Protect(settings) = &policy.verdict else { panic!("it protects") };
     let arguments: Vec<_> = settings.iter().flat_map(Setting::arguments).collect();
     assert_eq!(arguments, ["--commit", "visible", "--retries", "5"]);
@@ -97,33 +101,33 @@ fn what_is_wrong_is_named_with_its_line() {
 #[test]
 fn the_first_entry_that_fits_counts_whatever_its_kind() {
     let dir = TempDir::new().expect("folder");
-    write(&dir, "10-first.toml", "[[leave]]\nuser = \"eve\"\n[[protect]]\nuser = \"bob\"\n[[leave]]\nuser = \"bob\"\n");
-    write(&dir, "20-second.toml", "[[protect]]\nuser = \"eve\"\n[[protect]]\nuser = \"ann\"\n");
+    write(&dir, "10-first.toml", "[[leave]]\nuser = \"101\"\n[[protect]]\nuser = \"102\"\n[[leave]]\nuser = \"102\"\n");
+    write(&dir, "20-second.toml", "[[protect]]\nuser = \"101\"\n[[protect]]\nuser = \"103\"\n");
     write(&dir, "30-no-policy.txt", "nonsense");
     let mut policies = Policies::default();
     assert_eq!(policies.load(&folder(&dir), &check), []);
     let verdict = |user| policies.find(&subject("/bin/a", user, "/")).map(|policy| policy.verdict.clone());
     let protect = Some(Verdict::Protect(Vec::new()));
-    assert_eq!(verdict("eve"), Some(Verdict::Leave));
-    assert_eq!((verdict("bob"), verdict("ann"), verdict("joe")), (protect.clone(), protect, None));
+    assert_eq!(verdict("101"), Some(Verdict::Leave));
+    assert_eq!((verdict("102"), verdict("103"), verdict("104")), (protect.clone(), protect, None));
 }
 
 #[test]
 fn a_refused_file_leaves_what_it_said_before_and_one_that_is_gone_leaves_nothing() {
     let dir = TempDir::new().expect("folder");
-    write(&dir, "a.toml", "[[protect]]\nuser = \"ann\"\n");
-    write(&dir, "b.toml", "[[protect]]\nuser = \"bob\"\n");
+    write(&dir, "a.toml", "[[protect]]\nuser = \"103\"\n");
+    write(&dir, "b.toml", "[[protect]]\nuser = \"102\"\n");
     let mut policies = Policies::default();
     assert_eq!(policies.load(&folder(&dir), &check), []);
-    write(&dir, "a.toml", "[[protect]]\nuser = \"joe\"\n[[protect]]\nwrong = 1\n");
+    write(&dir, "a.toml", "[[protect]]\nuser = \"104\"\n[[protect]]\nwrong = 1\n");
     fs::remove_file(dir.path().join("b.toml")).expect("removed");
     let refusals = policies.load(&folder(&dir), &check);
     assert_eq!(refusals.iter().map(|refusal| refusal.line).collect::<Vec<_>>(), [4]);
     let is = |policies: &Policies, user| policies.find(&subject("/bin/a", user, "/")).is_some();
-    assert!(is(&policies, "ann") && !is(&policies, "joe") && !is(&policies, "bob"));
-    write(&dir, "a.toml", "[[protect]]\nuser = \"joe\"\n");
+    assert!(is(&policies, "103") && !is(&policies, "104") && !is(&policies, "102"));
+    write(&dir, "a.toml", "[[protect]]\nuser = \"104\"\n");
     assert_eq!(policies.load(&folder(&dir), &check), []);
-    assert!(is(&policies, "joe") && !is(&policies, "ann"));
+    assert!(is(&policies, "104") && !is(&policies, "103"));
 }
 
 #[test]

@@ -68,6 +68,7 @@ impl Generation {
             mode,
             generation: self.number,
             known_pid: known_pid as u32,
+            comm: None,
         }
     }
 

@@ -19,6 +19,7 @@ use outlast_image::layout::{
     own_fd, ENGINE_FDS, ENGINE_FD_CEILING, HIDING_FDS, SESSION_BASE, SESSION_LEN, STORE_BASE, STORE_LEN,
 };
 use rustix::io::Errno;
+use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd};
 use thiserror::Error;
 
@@ -34,6 +35,8 @@ pub struct Injection<'a> {
     pub generation: u32,
     /// Process id the program shall know; 0: its real one.
     pub known_pid: u32,
+    /// What it is to be called; none: what the kernel calls it.
+    pub comm: Option<&'a CStr>,
 }
 
 impl<'a> Injection<'a> {
@@ -114,6 +117,14 @@ fn place(remote: &mut Remote, pid: pid_t, inherited: Option<i32>, what: &Injecti
 
 /// Receives the descriptors and maps what they are of.
 fn receive_and_map(remote: &mut Remote, socket: i32, session_fd: i32, what: &Injection<'_>) -> Result<i32, Failure> {
+    if let Some(comm) = what.comm {
+        let mut batch = remote.batch();
+        // The kernel takes as much as there is room for.
+        let name = batch.data(&comm.to_bytes_with_nul()[..=comm.count_bytes().min(15)]);
+
+        batch.call(libc::SYS_prctl, &[libc::PR_SET_NAME as u64, name]);
+        remote.run(&mut batch)?;
+    }
     let mut batch = remote.batch();
     let received = channel::receive(&mut batch, socket, what.descriptors().len());
     let placed = own_fd::HANDED_OVER.map(|offset| session_fd - own_fd::SESSION + offset);

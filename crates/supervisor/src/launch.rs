@@ -8,7 +8,7 @@ use crate::trace::{self, Fault};
 use libc::{c_char, pid_t};
 use rustix::io::{fcntl_dupfd_cloexec, Errno};
 use rustix::pipe::{pipe_with, PipeFlags};
-use std::ffi::{CString, OsStr, OsString};
+use std::ffi::{CStr, CString, OsStr, OsString};
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
@@ -23,6 +23,8 @@ pub struct Command {
     given: Vec<(OwnedFd, RawFd)>,
     /// The only file that may be behind the path: device and inode; none: any.
     only: Option<(u64, u64)>,
+    /// What its process is called; none: what the kernel calls it.
+    comm: Option<CString>,
 }
 
 impl Command {
@@ -32,7 +34,7 @@ impl Command {
         let path = c(path.as_os_str().as_bytes())?;
         let argv = argv.iter().map(|arg| c(arg.as_bytes())).collect::<Result<Vec<_>, _>>()?;
         let shell = [c"/bin/sh".to_owned(), path.clone()].into_iter().chain(argv.iter().skip(1).cloned()).collect();
-        Ok(Self { path, argv, shell, given: Vec::new(), only: None })
+        Ok(Self { path, argv, shell, given: Vec::new(), only: None, comm: None })
     }
 
     /// Only this file may be executed: device and inode.
@@ -47,6 +49,17 @@ impl Command {
         } else {
             Err(Error::NotExecutable(self.name(), Errno::STALE))
         }
+    }
+
+    /// Has its process called so.
+    pub fn call(&mut self, comm: &OsStr) -> Result<(), Error> {
+        let comm = CString::new(comm.as_bytes()).map_err(|_| Error::NulByte(comm.to_string_lossy().into()))?;
+        self.comm = Some(comm);
+        Ok(())
+    }
+
+    pub fn comm(&self) -> Option<&CStr> {
+        self.comm.as_deref()
     }
 
     /// Whether a process of this command may run what is behind this path.

@@ -6,6 +6,7 @@ use crate::encryption::Encryption;
 use crate::end::End;
 use crate::error::Error;
 use crate::generation::Generation;
+use crate::inject::Injection;
 use crate::launch::{self, Command};
 use crate::log::{Entry, Kind};
 use crate::meta::{self, Meta};
@@ -49,6 +50,8 @@ pub struct Begun {
     pub identity: (u64, u64),
     /// What it is named after.
     pub called: PathBuf,
+    /// What the kernel called its process: a script by its own name, not its interpreter's.
+    pub comm: OsString,
 }
 
 /// Runs a program, protected if that is possible, until it has ended for good.
@@ -87,6 +90,7 @@ fn run_watched(request: &Request, path: &Path, signals: Signals) -> Result<End, 
     let mut command = Command::new(path, &request.argv)?;
     if let Some(begun) = &request.begun {
         command.only(begun.identity)?;
+        command.call(&begun.comm)?;
     }
     if Whose::All(Path::new(switch::OF_ALL)).is_off() {
         return Err(Error::Off);
@@ -184,6 +188,7 @@ impl Supervisor {
             }
             let faults = self.faults.as_ref();
             let injection = self.generation.injection(&self.engine, &self.meta.options, faults, mode::START, 0);
+            let injection = Injection { comm: self.command.comm(), ..injection };
             match process.finish(&self.command, &injection) {
                 Ok(Born::Protected) => {
                     let took = Duration::from_nanos(clock::monotonic() - began);
