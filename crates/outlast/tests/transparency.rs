@@ -138,3 +138,22 @@ fn a_close_ends_a_lock_at_once() {
         finish(child);
     }
 }
+
+#[test]
+fn sockets_that_are_handed_over_are_for_the_program() {
+    let home = Home::new();
+    let script =
+        "LISTEN_FDS=1 LISTEN_PID=$$ exec $OUTLAST run --name it -- sh -c 'echo $LISTEN_PID $$ $LISTEN_FDS; exit 3'";
+    let run = |script: &str| {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).env("OUTLAST", env!("CARGO_BIN_EXE_outlast"));
+        command.env("OUTLAST_STATE_DIR", home.state()).output().unwrap()
+    };
+    let output = run(script);
+    let text = String::from_utf8_lossy(&output.stdout);
+    let words: Vec<_> = text.split_whitespace().collect();
+    assert!(words.len() == 3 && words[0] == words[1] && output.status.code() == Some(3), "{}", said(&output));
+    // Those of others stay others'.
+    let output = run(&script.replace("LISTEN_PID=$$", "LISTEN_PID=1"));
+    assert!(String::from_utf8_lossy(&output.stdout).starts_with("1 "), "{}", said(&output));
+}

@@ -3,6 +3,7 @@
 use crate::credentials::Credentials;
 use crate::end::End;
 use crate::error::Error;
+use crate::listening::Listening;
 use crate::signals::Inherited;
 use crate::trace::{self, Fault};
 use libc::{c_char, pid_t};
@@ -157,10 +158,17 @@ pub fn become_free(command: &Command, signals: &Inherited) -> Errno {
 fn start(command: &Command, begin: Begin<'_>, signals: &Inherited) -> Result<pid_t, Errno> {
     let argv = pointers(&command.argv);
     let shell = pointers(&command.shell);
+    let mut listening = Listening::prepare();
     // SAFETY: the child makes system calls only, on memory prepared here, until it has become another program.
     match unsafe { libc::fork() } {
         -1 => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::NOMEM)),
-        0 => become_program(command, &argv, &shell, begin, signals),
+        0 => {
+            if let Some(listening) = &mut listening {
+                // SAFETY: the child has one thread, and becomes another program before `listening` is gone.
+                unsafe { libc::environ = listening.environment().cast_mut().cast() };
+            }
+            become_program(command, &argv, &shell, begin, signals)
+        }
         pid => Ok(pid),
     }
 }

@@ -37,6 +37,7 @@ pub mod jobcontrol;
 pub mod keeping;
 pub mod kin;
 pub mod launch;
+pub mod listening;
 pub mod log;
 pub mod meta;
 pub mod names;
