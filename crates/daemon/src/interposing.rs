@@ -105,7 +105,7 @@ fn command(
     let comm = process::comm(pid).ok_or("it has no name")?;
     let (device, inode) = (runs.0.to_string(), runs.1.to_string());
     let c = |bytes: &[u8]| CString::new(bytes).map_err(|_| "an argument contains a NUL byte");
-    let options = settings.iter().flat_map(Setting::arguments);
+    let options = settings.iter().map(Setting::argument);
     let mut words = vec![c(b"outlast")?, c(b"run")?];
     words.extend(options.map(|word| c(word.as_bytes())).collect::<Result<Vec<_>, _>>()?);
     let called = executed.path.as_os_str().as_bytes();

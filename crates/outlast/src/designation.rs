@@ -33,7 +33,7 @@ pub fn check(settings: &[Setting]) -> Result<(), (usize, String)> {
 }
 
 fn line(settings: &[Setting]) -> Result<Line, clap::Error> {
-    let words = settings.iter().flat_map(Setting::arguments);
+    let words = settings.iter().map(Setting::argument);
     Line::try_parse_from(std::iter::once("run".into()).chain(words).chain(["--".into(), "program".into()]))
 }
 

@@ -97,7 +97,7 @@ impl List {
         let head = ["POLICY", "VERDICT", "PROGRAMS", "HOW"].map(String::from);
         let cells = rows.iter().map(|row| {
             let conditions: Vec<_> = row.conditions.iter().map(|(name, value)| format!("{name}={value}")).collect();
-            let settings: Vec<_> = row.settings.iter().flat_map(Setting::arguments).collect();
+            let settings: Vec<_> = row.settings.iter().map(Setting::argument).collect();
             [format!("{}:{}", row.file, row.line), row.verdict.into(), names(&conditions), names(&settings)]
         });
         output::text(&columns(std::iter::once(head).chain(cells)))

@@ -43,8 +43,10 @@ pub type Check = dyn Fn(&[Setting]) -> Result<(), (usize, String)> + Sync;
 
 impl Setting {
     /// As it stands on a command line.
-    pub fn arguments(&self) -> impl Iterator<Item = String> {
-        std::iter::once(format!("--{}", self.name)).chain(self.value.clone())
+    pub fn argument(&self) -> String {
+        // With an equals sign, since a value may be optional.
+        let value = self.value.as_ref().map(|value| format!("={value}")).unwrap_or_default();
+        format!("--{}{value}", self.name)
     }
 }
 

@@ -10,12 +10,13 @@ use toml::Spanned;
 /// The conditions that an entry may have.
 const CONDITIONS: [&str; 4] = ["executable", "user", "cgroup", "unit"];
 /// The options of `outlast run` that an entry may set.
-const SETTINGS: [&str; 11] = [
+const SETTINGS: [&str; 12] = [
     "commit",
     "every",
     "store",
     "durable",
     "retries",
+    "hang",
     "generations",
     "encrypt",
     "eager",

@@ -59,8 +59,8 @@ fn five_lines_protect_a_database() {
     assert!(!policy.fits(&subject("/opt/db/15/bin/server", "101", "/")));
     assert!(!policy.fits(&subject("/opt/db/15/old/bin/server", "daemon", "/")), "* stays within a folder");
     let Verdict::Protect(settings) = &policy.verdict else { panic!("it protects") };
-    let arguments: Vec<_> = settings.iter().flat_map(Setting::arguments).collect();
-    assert_eq!(arguments, ["--commit", "visible", "--retries", "5"]);
+    let arguments: Vec<_> = settings.iter().map(Setting::argument).collect();
+    assert_eq!(arguments, ["--commit=visible", "--retries=5"]);
 }
 
 #[test]
