@@ -8,6 +8,7 @@
 mod access;
 mod advice;
 mod anchor;
+mod attach;
 mod call_filters;
 mod calls;
 mod check;
@@ -74,6 +75,7 @@ mod tracker;
 mod undo;
 mod unreadable;
 mod user;
+mod vm_flags;
 mod waiting;
 mod world;
 

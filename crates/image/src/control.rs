@@ -264,6 +264,8 @@ pub struct Control {
     pub room: AtomicU32,
     /// Engine: counts the lists of mapped files that it has written for the anchor. A futex.
     pub mapped_files: AtomicU32,
+    /// Engine: the anchor that a process in between has just made, for its maker.
+    pub newborn: AtomicI32,
     /// Supervisor: thousandths of going back that are done.
     pub progress: AtomicU32,
     /// Engine: a path, ended by a zero if it is shorter, for [`unreadable::FILE`].

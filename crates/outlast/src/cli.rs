@@ -1,7 +1,7 @@
 //! Commands and their options.
 
 use crate::{
-    check, commit, completions, fork, generations, log, manual, module, pin, ps, resume, rewind, rm, run, stop,
+    attach, check, commit, completions, fork, generations, log, manual, module, pin, ps, resume, rewind, rm, run, stop,
     supervise,
 };
 use clap::{Parser, Subcommand};
@@ -18,6 +18,7 @@ pub struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Run(run::Run),
+    Attach(attach::Attach),
     Check(check::Check),
     Ps(ps::Ps),
     Log(log::Log),
@@ -42,6 +43,7 @@ impl Cli {
     pub fn execute(self) -> Result<i32, Error> {
         match self.command {
             Command::Run(command) => command.execute(),
+            Command::Attach(command) => command.execute(),
             Command::Check(command) => command.execute(),
             Command::Ps(command) => command.execute(),
             Command::Log(command) => command.execute(),

@@ -85,6 +85,7 @@ fn sentence(entry: &Entry) -> String {
         Kind::NotKept => format!("cannot keep a generation: {cause}"),
         Kind::ModuleFailed => format!("a module failed: {cause}"),
         Kind::Forked => format!("began as a copy of {cause}"),
+        Kind::Attached => format!("attached to: {cause}; it stood still"),
     };
     let phase = entry.phase.as_ref().map(|phase| format!(", in phase {phase}")).unwrap_or_default();
     let took = entry.duration_us.map(|us| format!(" ({us} µs)")).unwrap_or_default();

@@ -2,6 +2,7 @@
 #![no_main]
 
 mod arguments;
+mod attach;
 mod check;
 mod cli;
 mod commit;
@@ -9,6 +10,7 @@ mod completions;
 mod duration;
 mod fork;
 mod generations;
+mod how;
 mod listing;
 mod log;
 mod manual;

@@ -68,6 +68,8 @@ pub enum Error {
     Output(std::io::Error),
     /// it cannot be protected as asked: {0}
     Module(String),
+    /// process {0} is not attached to: {1}
+    NotAttached(libc::pid_t, String),
     /// argument {0:?} contains a NUL byte
     NulByte(String),
 }

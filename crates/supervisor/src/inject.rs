@@ -96,7 +96,12 @@ fn enter_and_place(pid: pid_t, inherited: Option<i32>, what: &Injection<'_>) -> 
 /// Maps engine, session and store; returns the number of the session's descriptor.
 ///
 /// Whatever is refused, the process is left as it was.
-fn place(remote: &mut Remote, pid: pid_t, inherited: Option<i32>, what: &Injection<'_>) -> Result<i32, Failure> {
+pub(crate) fn place(
+    remote: &mut Remote,
+    pid: pid_t,
+    inherited: Option<i32>,
+    what: &Injection<'_>,
+) -> Result<i32, Failure> {
     let (ours, sockets) = match inherited {
         Some(fd) => (None, vec![fd]),
         None => {
@@ -187,7 +192,7 @@ fn free_numbers(pid: pid_t) -> Result<i32, Failure> {
     highest(ENGINE_FDS + HIDING_FDS).or_else(|| highest(ENGINE_FDS)).ok_or(none)
 }
 
-fn args(what: &Injection<'_>, regs: &user_regs_struct, session_fd: i32) -> InjectArgs {
+pub(crate) fn args(what: &Injection<'_>, regs: &user_regs_struct, session_fd: i32) -> InjectArgs {
     InjectArgs {
         mode: what.mode,
         session_fd,
@@ -204,6 +209,9 @@ fn args(what: &Injection<'_>, regs: &user_regs_struct, session_fd: i32) -> Injec
         ring_len: what.options.ring_len,
         lag_ns: what.options.lag_ns,
         boot: outlast_store::boot(),
+        mask: 0,
+        rseq: [0; 3],
+        waits_in: 0,
     }
 }
 

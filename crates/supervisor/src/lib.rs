@@ -6,6 +6,7 @@
 pub mod adopt;
 pub mod again;
 pub mod ask;
+pub mod attach;
 pub mod bell;
 pub mod birth;
 pub mod bootstrap;
@@ -68,5 +69,6 @@ pub mod successor;
 pub mod supervisor;
 pub mod trace;
 pub mod unreadable;
+pub mod visit;
 
 pub use error::Error;

@@ -55,6 +55,8 @@ pub enum Kind {
     ModuleFailed,
     /// The program began as a copy of another one.
     Forked,
+    /// The engine was put into the program while that ran.
+    Attached,
 }
 
 /// A line of the log.

@@ -1,4 +1,4 @@
-//! System calls made on behalf of a process that is stopped before its first instruction.
+//! System calls made on behalf of a process that is stopped: before its first instruction, or anywhere.
 
 use crate::bootstrap::{self, Call};
 use crate::trace::{self, Fault};
@@ -52,14 +52,24 @@ impl Batch {
 
 /// A stopped process whose next instructions are, for the moment, ours.
 pub struct Remote {
-    pid: pid_t,
+    pub(crate) pid: pid_t,
     /// Registers at the stop.
     regs: user_regs_struct,
-    text: Vec<u8>,
+    ground: Ground,
+    /// Where the instructions lie.
+    code: u64,
     scratch: u64,
     mask: u64,
     /// Signals that arrived meanwhile and are sent again at the end.
     deferred: Vec<i32>,
+}
+
+/// What instructions and table lie in.
+pub(crate) enum Ground {
+    /// The program's text at the stop, which was this, and unused stack: nothing of the program has run.
+    Program { text: Vec<u8> },
+    /// Pages that were mapped for them, by the `syscall` instruction at this address.
+    Own { instruction: u64 },
 }
 
 /// Selector of 64-bit user code.
@@ -77,7 +87,8 @@ impl Remote {
         let scratch = (regs.rsp - 256 - SCRATCH as u64) & !63;
         let mut text = vec![0; bootstrap::code().len()];
         read_memory(pid, regs.rip, &mut text).map_err(|e| Fault::Kernel("read its text", e))?;
-        let mut remote = Self { pid, regs, text, scratch, mask, deferred: Vec::new() };
+        let mut remote =
+            Self { pid, regs, ground: Ground::Program { text }, code: regs.rip, scratch, mask, deferred: Vec::new() };
         // A blocked breakpoint would have its disposition reset; everything else waits until the process is whole.
         trace::set_signal_mask(pid, !(1 << (libc::SIGTRAP - 1))).map_err(|e| Fault::Kernel("block its signals", e))?;
         if let Err(e) = remote.write_text(bootstrap::code()) {
@@ -85,6 +96,12 @@ impl Remote {
             return Err(Fault::Kernel("write to its text", e));
         }
         Ok(Some(remote))
+    }
+
+    /// One that is not set up yet: see `visit`.
+    pub(crate) fn elsewhere(pid: pid_t, stop: (user_regs_struct, u64), instruction: u64, at: [u64; 2]) -> Self {
+        let ((regs, mask), [code, scratch]) = (stop, at);
+        Self { pid, regs, ground: Ground::Own { instruction }, code, scratch, mask, deferred: Vec::new() }
     }
 
     /// Registers at the stop.
@@ -107,9 +124,8 @@ impl Remote {
         image[DATA + calls.len()..][..std::mem::size_of::<Call>()].copy_from_slice(bytemuck::bytes_of(&end));
         write_memory(self.pid, self.scratch, &image).map_err(|e| Fault::Kernel("write below its stack", e))?;
 
-        let regs = user_regs_struct { rbx: self.scratch + DATA as u64, orig_rax: u64::MAX, ..self.regs };
-        trace::set_registers(self.pid, &regs).map_err(|e| Fault::Kernel("set its registers", e))?;
-        self.go_to_breakpoint()?;
+        let start = user_regs_struct { rip: self.code, rbx: self.scratch + DATA as u64, ..self.regs };
+        self.go_to_breakpoint(start, trace::resume)?;
 
         read_memory(self.pid, self.scratch, &mut image).map_err(|e| Fault::Kernel("read below its stack", e))?;
         let data = batch.data.len();
@@ -140,12 +156,16 @@ impl Remote {
     }
 
     /// Removes every trace of the table and lets the process go on at `rip` with these signals blocked, untraced.
-    pub fn leave(mut self, rip: u64, mask: u64) -> Result<(), Fault> {
-        write_memory(self.pid, self.scratch, &[0; SCRATCH]).map_err(|e| Fault::Kernel("clear below its stack", e))?;
-        self.restore_text()?;
-        trace::set_signal_mask(self.pid, mask).map_err(|e| Fault::Kernel("set its signal mask", e))?;
+    pub fn leave(self, rip: u64, mask: u64) -> Result<(), Fault> {
         let regs = user_regs_struct { rip, orig_rax: u64::MAX, ..self.regs };
-        trace::set_registers(self.pid, &regs).map_err(|e| Fault::Kernel("set its registers", e))?;
+        self.go(&regs, mask)
+    }
+
+    /// The same, with these registers.
+    pub(crate) fn go(mut self, regs: &user_regs_struct, mask: u64) -> Result<(), Fault> {
+        self.clear_up()?;
+        trace::set_signal_mask(self.pid, mask).map_err(|e| Fault::Kernel("set its signal mask", e))?;
+        trace::set_registers(self.pid, regs).map_err(|e| Fault::Kernel("set its registers", e))?;
         for signal in std::mem::take(&mut self.deferred) {
             // SAFETY: plain system call; the process is ours and stopped, so that its number cannot be another's.
             unsafe { libc::kill(self.pid, signal) };
@@ -153,9 +173,28 @@ impl Remote {
         trace::detach(self.pid, 0).map_err(|e| Fault::Kernel("detach", e))
     }
 
-    fn go_to_breakpoint(&mut self) -> Result<(), Fault> {
+    fn clear_up(&mut self) -> Result<(), Fault> {
+        match self.ground {
+            Ground::Program { .. } => {
+                let cleared = write_memory(self.pid, self.scratch, &[0; SCRATCH]);
+                cleared.map_err(|e| Fault::Kernel("clear below its stack", e))?;
+                self.restore_text()
+            }
+            Ground::Own { instruction } => self.unmap(instruction, &[self.code, self.scratch]),
+        }
+    }
+
+    /// Starts with these registers, in the way given; returns once a breakpoint was met, or a step was made.
+    pub(crate) fn go_to_breakpoint(
+        &mut self,
+        start: user_regs_struct,
+        go: impl Fn(pid_t, i32) -> Result<(), Errno>,
+    ) -> Result<(), Fault> {
+        // Nothing is to be restarted.
+        let regs = user_regs_struct { orig_rax: u64::MAX, ..start };
+        trace::set_registers(self.pid, &regs).map_err(|e| Fault::Kernel("set its registers", e))?;
         loop {
-            trace::resume(self.pid, 0).map_err(|e| Fault::Kernel("let it run", e))?;
+            go(self.pid, 0).map_err(|e| Fault::Kernel("let it run", e))?;
             let stop = trace::wait_stop(self.pid)?;
             match stop.signal {
                 libc::SIGTRAP if stop.event == 0 => return Ok(()),
@@ -167,16 +206,17 @@ impl Remote {
         }
     }
 
-    fn write_text(&mut self, bytes: &[u8]) -> Result<(), Errno> {
+    pub(crate) fn write_text(&mut self, bytes: &[u8]) -> Result<(), Errno> {
         for (i, word) in bytes.chunks_exact(8).enumerate() {
             let word = u64::from_ne_bytes(word.try_into().expect("chunks of eight"));
-            trace::poke(self.pid, self.regs.rip + 8 * i as u64, word)?;
+            trace::poke(self.pid, self.code + 8 * i as u64, word)?;
         }
         Ok(())
     }
 
     fn restore_text(&mut self) -> Result<(), Fault> {
-        let text = std::mem::take(&mut self.text);
+        let Ground::Program { text } = &mut self.ground else { return Ok(()) };
+        let text = std::mem::take(text);
         self.write_text(&text).map_err(|e| Fault::Kernel("restore its text", e))
     }
 }
