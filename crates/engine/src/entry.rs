@@ -43,6 +43,21 @@ global_asm!(
     "xor %ebp, %ebp",
     "call {start}",
     "hlt",
+    // Another thread of a program in the middle of its life.
+    ".balign 128",
+    "thread_entry:",
+    "xor %ecx, %ecx",
+    "xgetbv",
+    "and ${components}, %eax",
+    "xor %edx, %edx",
+    "xsave64 {xsave}(%rdi)",
+    "wrgsbase %rdi",
+    "mov {stack_top}(%rdi), %rsp",
+    "xor %ebp, %ebp",
+    "call {come_in}",
+    "hlt",
+    come_in = sym attach::threads::come_in,
+    stack_top = const offset_of!(Thread, stack_top),
     components = const thread::COMPONENTS,
     main = sym thread::MAIN,
     xsave = const offset_of!(Thread, page.xsave),
@@ -115,11 +130,12 @@ unsafe extern "C" fn start() -> ! {
     t.regs = e.args.regs;
     t.regs.eflags |= 0x202;
     t.gs_base = e.args.gs_base;
-    t.tid = syscall!(nr::GETTID) as u32;
-    t.read_comm();
     if runs_already {
-        attach::read_thread(e, t);
+        attach::fill_first(e, t);
+        attach::read_thread(t);
     } else {
+        t.tid = syscall!(nr::GETTID) as u32;
+        t.read_comm();
         frame::reset_vector(&mut t.page.xsave.0);
         t.altstack = [0, frame::SS_DISABLE, 0];
         syscall!(nr::RT_SIGPROCMASK, 0, 0, &raw mut t.mask, 8);
@@ -188,6 +204,7 @@ unsafe fn protect(e: &mut Engine) -> Result<(), Degradation> {
     begin(e, Content::Unsaved)?;
     if e.args.mode == mode::ATTACH {
         attach::read_memory(e, thread::current());
+        attach::threads::gather(e, thread::current())?;
     }
     signals::install_all();
     if err::is(native::dispatch_on()) {

@@ -266,6 +266,8 @@ pub struct Control {
     pub mapped_files: AtomicU32,
     /// Engine: the anchor that a process in between has just made, for its maker.
     pub newborn: AtomicI32,
+    /// Engine: 1 once threads of a program that is attached to may come in.
+    pub awaits_threads: AtomicU32,
     /// Supervisor: thousandths of going back that are done.
     pub progress: AtomicU32,
     /// Engine: a path, ended by a zero if it is shorter, for [`unreadable::FILE`].

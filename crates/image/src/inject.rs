@@ -85,4 +85,19 @@ pub struct InjectArgs {
     /// Number of the call, with a time-out, in which the thread waits and which the kernel goes on with when asked to restart it; plus
     /// one. 0: none.
     pub waits_in: u64,
+    /// How many [`ThreadArgs`] lie at [`crate::layout::session::BOUNCE`]: those of all threads but the first.
+    pub threads: u64,
+}
+
+/// A thread, besides the first, of a program that is attached to. It begins at [`crate::layout::THREAD_ENTRY`] with the address of its
+/// control block in RDI, that of place `n + 1` for the `n`th.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+pub struct ThreadArgs {
+    /// As those of the first in [`InjectArgs`].
+    pub regs: Registers,
+    pub mask: u64,
+    pub rseq: [u64; 3],
+    pub waits_in: u64,
+    pub tid: u64,
 }

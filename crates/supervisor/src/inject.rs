@@ -212,10 +212,11 @@ pub(crate) fn args(what: &Injection<'_>, regs: &user_regs_struct, session_fd: i3
         mask: 0,
         rseq: [0; 3],
         waits_in: 0,
+        threads: 0,
     }
 }
 
-fn registers(r: &user_regs_struct) -> Registers {
+pub(crate) fn registers(r: &user_regs_struct) -> Registers {
     Registers {
         r8: r.r8,
         r9: r.r9,

@@ -5,7 +5,7 @@ use super::refusal::Refusal;
 use super::shared;
 use crate::processes;
 use libc::pid_t;
-use outlast_image::layout::{ENGINE_BASE, ENGINE_END};
+use outlast_image::layout::{ENGINE_BASE, ENGINE_END, THREADS};
 use rustix::fs::{open, readlink, statfs, Mode, OFlags};
 use rustix::io::read;
 use std::collections::HashMap;
@@ -18,6 +18,7 @@ pub fn examine(pid: pid_t) -> Result<(), Refusal> {
     let text = |file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}"));
     let status = text("status").map_err(|_| Refusal::Gone)?;
     status_allows(pid, &status)?;
+    threads_allow(pid)?;
     image_allows(pid)?;
     let lacks = |_| Refusal::Foreign;
     maps_allow(pid, &text("maps").map_err(lacks)?)?;
@@ -42,7 +43,6 @@ fn status_allows(pid: pid_t, status: &str) -> Result<(), Refusal> {
         _ if number("TracerPid") != 0 && number("TracerPid") != std::process::id() as usize => {
             Err(Refusal::Traced(number("TracerPid") as pid_t))
         }
-        _ if number("Threads") > 1 => Err(Refusal::Threads(number("Threads"))),
         // Those of a container are the same for all in it.
         _ if filters.iter().any(|field| theirs.get(field) != ours.get(field)) => Err(Refusal::Filters),
         _ if theirs.get("x86_Thread_features").is_some_and(|has| has.contains("shstk")) => Err(Refusal::ShadowStack),
@@ -51,6 +51,36 @@ fn status_allows(pid: pid_t, status: &str) -> Result<(), Refusal> {
         }
         _ => Ok(()),
     }
+}
+
+/// What its threads have of their own, and not in common.
+fn threads_allow(pid: pid_t) -> Result<(), Refusal> {
+    let threads = processes::threads_of(pid);
+    if threads.len() > THREADS {
+        return Err(Refusal::Threads(threads.len()));
+    }
+    for tid in threads.into_iter().filter(|tid| *tid != pid) {
+        // One that has ended meanwhile is none.
+        let Ok(status) = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/status")) else { continue };
+        status_allows(tid, &status)?;
+        if !tells_addresses() {
+            return Err(Refusal::Has(
+                "several threads, of which this kernel does not tell enough (CHECKPOINT_RESTORE)",
+            ));
+        }
+        if shared::have_own_files(pid, tid) {
+            return Err(Refusal::Has("threads that do not share their files"));
+        }
+    }
+    Ok(())
+}
+
+/// Does the kernel tell which word it clears at a thread's end?
+fn tells_addresses() -> bool {
+    const PR_GET_TID_ADDRESS: libc::c_int = 40;
+    let mut address = 0u64;
+    // SAFETY: the kernel writes 8 bytes.
+    unsafe { libc::prctl(PR_GET_TID_ADDRESS, &raw mut address) == 0 }
 }
 
 fn fields(status: &str) -> HashMap<&str, &str> {

@@ -1,122 +1,142 @@
-//! Takes hold of a running process: its thread is stopped where nothing awaits it, or it is let go again.
+//! Takes hold of a running process: all of its threads are stopped where nothing awaits them, or let go again.
 
 use super::refusal::Refusal;
 use super::restart::{abort_sequence, resumption, sequence, Resumption};
+use super::stopped::{await_stop, Stopped};
 use crate::processes;
-use crate::trace::{self, Fault};
+use crate::trace;
 use libc::{pid_t, user_regs_struct};
 use rustix::io::Errno;
 use std::time::{Duration, Instant};
 
-/// How long a process may take to stop. One that the kernel holds cannot.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// How long it may be busy with signals.
-const SIGNALS_PATIENCE: Duration = Duration::from_secs(2);
+/// How long its threads may be busy with signals, or with making more of them.
+const PATIENCE: Duration = Duration::from_secs(2);
 
-const PTRACE_EVENT_STOP: i32 = 128;
-
-/// A process that is stopped by us. Dropped, it goes on as if nothing had been.
-pub struct Hold {
-    pid: pid_t,
+/// Where a thread was stopped.
+#[derive(Clone, Copy)]
+pub struct Place {
+    pub tid: pid_t,
     /// Registers and mask of blocked signals, for the kernel to go on with.
     pub stop: (user_regs_struct, u64),
     /// Where it goes on if it was elsewhere meanwhile.
     pub resumption: Resumption,
     /// Its restartable sequence.
     pub sequence: [u64; 3],
-    holds: bool,
+}
+
+/// A process of which every thread is stopped by us, the first one first. Dropped, they go on as if nothing had been.
+pub struct Hold {
+    threads: Vec<(Stopped, Place)>,
 }
 
 impl Hold {
-    /// Stops a process of one thread.
     pub fn take(pid: pid_t) -> Result<Self, Refusal> {
-        trace::seize_gently(pid).map_err(|e| match e {
-            Errno::SRCH => Refusal::Gone,
-            Errno::PERM => Refusal::forbidden(),
-            e => Refusal::Kernel("trace it", e),
-        })?;
+        let asked = Instant::now();
+        let mut stopped: Vec<Stopped> = Vec::new();
+        loop {
+            if asked.elapsed() > PATIENCE {
+                return Err(Refusal::Busy);
+            }
+            // Whoever still runs may make others.
+            let unknown: Vec<pid_t> = processes::threads_of(pid)
+                .into_iter()
+                .filter(|tid| stopped.iter().all(|known| known.tid() != *tid))
+                .collect();
+            let mut begun = Vec::new();
+            for tid in &unknown {
+                match begin(*tid) {
+                    Ok(()) => begun.push(*tid),
+                    // It has ended meanwhile.
+                    Err(Refusal::Gone) if *tid != pid => (),
+                    Err(refusal) => return Err(refusal),
+                }
+            }
+            for tid in &begun {
+                match await_stop(*tid) {
+                    Ok(()) => stopped.push(Stopped::new(*tid)),
+                    Err(Refusal::Gone) if *tid != pid => (),
+                    Err(refusal) => return Err(refusal),
+                }
+            }
+            if !unknown.is_empty() {
+                continue;
+            }
+            let mut is_calm = true;
+            let mut n = 0;
+            while n < stopped.len() {
+                match stopped[n].await_calm() {
+                    Ok(was_calm) => is_calm &= was_calm,
+                    Err(Refusal::Gone) if stopped[n].tid() != pid => drop(stopped.remove(n)),
+                    Err(refusal) => return Err(refusal),
+                }
+                n += 1;
+            }
+            if is_calm {
+                break;
+            }
+        }
+        stopped.sort_by_key(|thread| (thread.tid() != pid, thread.tid()));
+        let threads = stopped.into_iter().map(|thread| {
+            let place = Place::of(thread.tid())?;
+            Ok((thread, place))
+        });
+        Ok(Self { threads: threads.collect::<Result<_, Refusal>>()? })
+    }
+
+    /// Where the threads stand, the first one first.
+    pub fn places(&self) -> impl Iterator<Item = &Place> {
+        self.threads.iter().map(|(_, place)| place)
+    }
+
+    /// The first thread is somebody else's to let go.
+    pub fn hand_over_first(&mut self) -> Place {
+        let (first, place) = self.threads.remove(0);
+        first.forget();
+        place
+    }
+
+    /// Lets all threads go on at this address, every signal blocked, with a word in RDI that `word` tells for the `n`th of them.
+    pub fn send_to(self, address: u64, word: impl Fn(usize) -> u64) -> Result<(), Refusal> {
+        let failed = |e| Refusal::Kernel("let a thread go on in the engine", e);
+        for (n, (thread, place)) in self.threads.into_iter().enumerate() {
+            let regs = user_regs_struct { rip: address, rdi: word(n), orig_rax: u64::MAX, ..place.stop.0 };
+            trace::set_signal_mask(place.tid, u64::MAX).map_err(failed)?;
+            trace::set_registers(place.tid, &regs).map_err(failed)?;
+            // Its end lets it go.
+            drop(thread);
+        }
+        Ok(())
+    }
+}
+
+/// Begins to stop a thread.
+fn begin(tid: pid_t) -> Result<(), Refusal> {
+    trace::seize_gently(tid).map_err(|e| match e {
+        Errno::SRCH => Refusal::Gone,
+        Errno::PERM => Refusal::forbidden(),
+        e => Refusal::Kernel("trace it", e),
+    })?;
+    trace::interrupt(tid).map_err(|e| match e {
+        Errno::SRCH => Refusal::Gone,
+        e => Refusal::Kernel("stop it", e),
+    })
+}
+
+impl Place {
+    fn of(tid: pid_t) -> Result<Self, Refusal> {
         let none = |e| Refusal::Kernel("read its registers", e);
-        trace::interrupt(pid).map_err(|e| Refusal::Kernel("stop it", e))?;
-        await_stop(pid)?;
-        // From here on it is let go by whoever drops it.
-        // SAFETY: the structure holds integers only.
-        let regs = unsafe { std::mem::zeroed() };
-        let mut hold = Self {
-            pid,
-            stop: (regs, 0),
-            resumption: Resumption { regs, waits_in: None },
-            sequence: [0; 3],
-            holds: true,
-        };
-        hold.await_calm()?;
-        let regs = trace::registers(pid).map_err(none)?;
-        hold.stop = (regs, trace::signal_mask(pid).map_err(none)?);
-        hold.sequence = match sequence(pid) {
+        let regs = trace::registers(tid).map_err(none)?;
+        let mask = trace::signal_mask(tid).map_err(none)?;
+        let sequence = match sequence(tid) {
             Ok(sequence) => sequence,
             // A kernel that has none, or that does not tell: then a thread that has one cannot be told from others.
             Err(Errno::IO) if !kernel_has_sequences() => [0; 3],
             Err(e) => return Err(Refusal::Kernel("ask for its restartable sequence", e)),
         };
-        hold.resumption = resumption(&regs);
-        let going_on = &mut hold.resumption.regs;
-        abort_sequence(pid, hold.sequence[0], going_on).map_err(|e| Refusal::Kernel("read its memory", e))?;
-        Ok(hold)
-    }
-
-    /// It is somebody else's to let go.
-    pub fn hand_over(mut self) {
-        self.holds = false;
-    }
-
-    /// Waits until no signal awaits the thread that the kernel would have it take before anything else.
-    fn await_calm(&mut self) -> Result<(), Refusal> {
-        let failed = |e| Refusal::Kernel("let it take its signals", e);
-        let asked = Instant::now();
-        loop {
-            let mask = trace::signal_mask(self.pid).map_err(failed)?;
-            if processes::pending_signals(self.pid) & !mask == 0 {
-                return Ok(());
-            }
-            if asked.elapsed() > SIGNALS_PATIENCE {
-                return Err(Refusal::Busy);
-            }
-            trace::resume(self.pid, 0).and_then(|()| trace::interrupt(self.pid)).map_err(failed)?;
-            self.holds = false;
-            await_stop(self.pid)?;
-            self.holds = true;
-        }
-    }
-}
-
-impl Drop for Hold {
-    fn drop(&mut self) {
-        if self.holds {
-            // One that was killed needs no letting go.
-            let _ = trace::detach(self.pid, 0);
-        }
-    }
-}
-
-/// Waits for the stop that was asked for; signals go where they would have gone.
-fn await_stop(pid: pid_t) -> Result<(), Refusal> {
-    let asked = Instant::now();
-    loop {
-        let left = PATIENCE.saturating_sub(asked.elapsed());
-        let stop = match trace::wait_stop_for(pid, left) {
-            Ok(Some(stop)) => stop,
-            Ok(None) => return Err(Refusal::DoesNotStop),
-            Err(Fault::Gone(_)) => return Err(Refusal::Gone),
-            Err(Fault::Kernel(what, e)) => return Err(Refusal::Kernel(what, e)),
-        };
-        let gone_on = match (stop.event, stop.signal) {
-            (PTRACE_EVENT_STOP, libc::SIGTRAP) => return Ok(()),
-            (PTRACE_EVENT_STOP, _) => {
-                let _ = trace::detach(pid, 0);
-                return Err(Refusal::Stopped);
-            }
-            (_, signal) => trace::resume(pid, signal),
-        };
-        gone_on.map_err(|e| Refusal::Kernel("pass a signal on to it", e))?;
+        let mut resumption = resumption(&regs);
+        let aborted = abort_sequence(tid, sequence[0], &mut resumption.regs);
+        aborted.map_err(|e| Refusal::Kernel("read its memory", e))?;
+        Ok(Self { tid, stop: (regs, mask), resumption, sequence })
     }
 }
 

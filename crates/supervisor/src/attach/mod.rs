@@ -9,6 +9,7 @@ mod hold;
 mod refusal;
 mod restart;
 mod shared;
+mod stopped;
 
 use crate::clock;
 use crate::decision::Load;
@@ -28,11 +29,12 @@ use crate::supervisor::{Parts, Supervisor};
 use crate::trace::{self, Fault};
 use crate::visit::Hindrance;
 use crate::{credentials, oom_score, orphans, processes, reports};
-use hold::Hold;
+use hold::{Hold, Place};
 use libc::pid_t;
 use outlast_image::control::state;
 use outlast_image::degradation::Degradation;
-use outlast_image::inject::{mode, option};
+use outlast_image::inject::{mode, option, ThreadArgs};
+use outlast_image::layout::{THREADS, THREADS_BASE, THREAD_ENTRY, THREAD_LEN};
 use refusal::Refusal;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -180,11 +182,12 @@ impl Supervisor {
             self.generation.degrade(Degradation::Children);
         }
         let began = clock::monotonic();
-        let hold = Hold::take(pid)?;
+        let mut hold = Hold::take(pid)?;
         examine::examine(pid)?;
         let injection =
             self.generation.injection(&self.engine, &self.meta.options, self.faults.as_ref(), mode::ATTACH, 0);
-        inject(pid, hold, &injection)?;
+        inject(pid, &mut hold, &injection)?;
+        self.send_threads(pid, hold)?;
         self.await_engine(pid)?;
         let resumed = self.generation.control().t_resumed.load(Acquire);
         let pause = Duration::from_nanos(resumed.saturating_sub(began));
@@ -194,6 +197,26 @@ impl Supervisor {
         let name = self.command.name();
         self.log.add(&Entry::new(Kind::Attached).cause(name).took(pause).pid(pid));
         Ok(pause)
+    }
+
+    /// Has the other threads come in once the engine has room for them. If it has none, they go on as they were.
+    fn send_threads(&self, pid: pid_t, hold: Hold) -> Result<(), Refusal> {
+        if hold.places().next().is_none() {
+            return Ok(());
+        }
+        let control = self.generation.control();
+        let asked = Instant::now();
+        while control.awaits_threads.load(Acquire) == 0 {
+            if control.state.load(Acquire) != state::STARTING || !self.kin.is_alive(pid) {
+                // What became of it is seen to later.
+                return Ok(());
+            }
+            if asked.elapsed() > PATIENCE {
+                return Err(Refusal::Engine("the engine does not begin".into()));
+            }
+            std::thread::sleep(PULSE);
+        }
+        hold.send_to(THREAD_ENTRY, |n| THREADS_BASE + (n as u64 + 1) * THREAD_LEN)
     }
 
     /// Waits until the engine has taken its first commit, or has given up.
@@ -229,21 +252,17 @@ impl Supervisor {
     }
 }
 
-/// Maps the engine into the stopped process and has that go on in it.
-fn inject(pid: pid_t, hold: Hold, what: &Injection<'_>) -> Result<(), Refusal> {
-    /// Selector of 64-bit user code.
-    const USER_CS: u64 = 0x33;
-    let (stop, resumption, sequence) = (hold.stop, hold.resumption, hold.sequence);
-    let regs = stop.0;
-    match () {
-        _ if regs.cs != USER_CS => return Err(Refusal::ForeignAbi),
-        _ if regs.gs_base != 0 || regs.gs != 0 => return Err(Refusal::Has("a base of its own in the GS register")),
-        _ if trace::dispatches_calls(pid) => return Err(Refusal::Has("its system calls dispatched to itself")),
-        _ if resumption.waits_in == Some(libc::SYS_restart_syscall as u64) => return Err(Refusal::StoppedBefore),
-        _ => (),
+/// Maps the engine into the stopped process and has its first thread go on in it.
+fn inject(pid: pid_t, hold: &mut Hold, what: &Injection<'_>) -> Result<(), Refusal> {
+    hold.places().try_for_each(allows)?;
+    let others: Vec<ThreadArgs> = hold.places().skip(1).map(thread_args).collect();
+    if others.len() >= THREADS {
+        return Err(Refusal::Threads(others.len() + 1));
     }
+    what.session.set_thread_args(&others).map_err(|e| Refusal::Kernel("write to its session", e))?;
     // From here on whoever visits lets it go.
-    hold.hand_over();
+    let first = hold.hand_over_first();
+    let (stop, regs) = (first.stop, first.stop.0);
     let mut remote = Remote::visit(pid, stop).map_err(|hindrance| match hindrance {
         Hindrance::Refused(what, e) => Refusal::Kernel(what, e),
         Hindrance::Fault(fault) => broken(fault),
@@ -254,10 +273,10 @@ fn inject(pid: pid_t, hold: Hold, what: &Injection<'_>) -> Result<(), Refusal> {
     });
     match placed {
         Ok(session_fd) => {
-            let mut args = inject::args(what, &resumption.regs, session_fd);
-            args.mask = stop.1;
-            args.rseq = sequence;
-            args.waits_in = resumption.waits_in.map_or(0, |number| number + 1);
+            let told = thread_args(&first);
+            let mut args = inject::args(what, &first.resumption.regs, session_fd);
+            (args.mask, args.rseq, args.waits_in) = (told.mask, told.rseq, told.waits_in);
+            args.threads = others.len() as u64;
             what.session.set_inject_args(&args);
             let start = libc::user_regs_struct { rip: what.engine.entry(), orig_rax: u64::MAX, ..regs };
             // Signals wait until the engine can take them.
@@ -268,6 +287,31 @@ fn inject(pid: pid_t, hold: Hold, what: &Injection<'_>) -> Result<(), Refusal> {
             Err(Refusal::Kernel(what, e))
         }
         Err(Failure::Fault(fault)) => Err(broken(fault)),
+    }
+}
+
+/// Is there anything that forbids to have a thread go on from its place?
+fn allows(place: &Place) -> Result<(), Refusal> {
+    /// Selector of 64-bit user code.
+    const USER_CS: u64 = 0x33;
+    let regs = &place.stop.0;
+    match () {
+        _ if regs.cs != USER_CS => Err(Refusal::ForeignAbi),
+        _ if regs.gs_base != 0 || regs.gs != 0 => Err(Refusal::Has("a base of its own in the GS register")),
+        _ if trace::dispatches_calls(place.tid) => Err(Refusal::Has("its system calls dispatched to itself")),
+        _ if place.resumption.waits_in == Some(libc::SYS_restart_syscall as u64) => Err(Refusal::StoppedBefore),
+        _ => Ok(()),
+    }
+}
+
+/// What the engine is told of a thread.
+fn thread_args(place: &Place) -> ThreadArgs {
+    ThreadArgs {
+        regs: inject::registers(&place.resumption.regs),
+        mask: place.stop.1,
+        rseq: place.sequence,
+        waits_in: place.resumption.waits_in.map_or(0, |number| number + 1),
+        tid: place.tid as u64,
     }
 }
 

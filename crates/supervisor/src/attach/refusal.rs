@@ -33,7 +33,7 @@ pub enum Refusal {
     Traced(pid_t),
     /// it is protected already, or was; `outlast ps` shows it
     Protected,
-    /// it has {0} threads; outlast attaches to programs of one thread only: start it with `outlast run`
+    /// it has {0} threads, which are more than outlast protects
     Threads(usize),
     /// it runs 32-bit code, which outlast does not protect
     ForeignAbi,

@@ -9,6 +9,14 @@ pub fn have_one_memory(one: pid_t, other: pid_t) -> bool {
     unsafe { libc::syscall(libc::SYS_kcmp, one, other, KCMP_VM, 0, 0) == 0 }
 }
 
+/// Has a thread descriptors, or a working directory, that are not those of the other?
+pub fn have_own_files(one: pid_t, other: pid_t) -> bool {
+    const KCMP_FILES: libc::c_int = 2;
+    const KCMP_FS: libc::c_int = 3;
+    // SAFETY: compares only.
+    [KCMP_FILES, KCMP_FS].into_iter().any(|what| unsafe { libc::syscall(libc::SYS_kcmp, one, other, what, 0, 0) > 0 })
+}
+
 /// Does a process other than this one map the same shared anonymous memory? `file`: device and inode, as in /proc/PID/maps. What a
 /// process that we may not look into has mapped is not known; it has other rights than one that we may.
 pub fn is_mapped_elsewhere(pid: pid_t, file: [Option<&str>; 2]) -> bool {

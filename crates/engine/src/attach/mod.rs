@@ -1,6 +1,8 @@
 //! Beginning in a program that runs already. What a fresh image has none of, the kernel is asked for, and what the kernel tells
 //! nobody but the process itself; all else the supervisor has looked at, and would have refused.
 
+pub mod threads;
+
 use crate::calls::{descriptors, epoll, timers};
 use crate::control::control;
 use crate::dispatch::dispatch;
@@ -10,13 +12,15 @@ use crate::regions;
 use crate::scratch;
 use crate::state::Engine;
 use crate::sys::{err, now_ns, nr, syscall};
-use crate::thread::{self, Thread};
+use crate::thread::{self, standing, Thread};
 use crate::tracker::areas::{area_flag, Area, PROT_READ};
 use crate::tracker::Track;
 use crate::unreadable;
 use crate::vm_flags;
+use crate::world;
 use core::sync::atomic::AtomicBool;
 use core::sync::atomic::Ordering::{Relaxed, Release};
+use outlast_image::inject::ThreadArgs;
 
 const GET_ROBUST_LIST: u64 = 274;
 const MEMBARRIER: u64 = 324;
@@ -25,12 +29,22 @@ const PR_GET_TID_ADDRESS: u64 = 40;
 const PR_GET_DUMPABLE: u64 = 3;
 const F_GETOWN: u64 = 9;
 
-/// Reads what the kernel keeps of the running thread. The vector state lies where the first instructions have put it.
-pub unsafe fn read_thread(e: &Engine, t: &mut Thread) {
-    // A stop in the middle of a call has left the rest of them.
-    t.regs.eflags = e.args.regs.eflags & 0x24_0dd5 | 0x202;
-    t.mask = e.args.mask;
-    t.rseq = e.args.rseq;
+/// Fills the control block of the first thread with what the supervisor has seen of it.
+pub fn fill_first(e: &Engine, t: &mut Thread) {
+    let a = &e.args;
+    fill(t, &ThreadArgs { regs: a.regs, mask: a.mask, rseq: a.rseq, waits_in: a.waits_in, tid: 0 });
+}
+
+fn fill(t: &mut Thread, args: &ThreadArgs) {
+    t.regs = args.regs;
+    t.regs.eflags = args.regs.eflags & 0x24_0dd5 | 0x202;
+    (t.mask, t.rseq) = (args.mask, args.rseq);
+}
+
+/// Reads what the kernel tells of the running thread. The vector state lies where the first instructions have put it.
+pub unsafe fn read_thread(t: &mut Thread) {
+    t.tid = syscall!(nr::GETTID) as u32;
+    t.read_comm();
     let mut stack = [0u64; 3];
     syscall!(nr::SIGALTSTACK, 0, stack.as_mut_ptr());
     t.altstack = [stack[0], stack[1] & 0xffff_ffff & !SS_ONSTACK, stack[2]];
@@ -38,7 +52,7 @@ pub unsafe fn read_thread(e: &Engine, t: &mut Thread) {
     if syscall!(GET_ROBUST_LIST, 0, &raw mut list[0], &raw mut list[1]) == 0 {
         t.robust_list = list;
     }
-    // Of no consequence to the end of a thread that is alone; the kernel tells it where it can be checkpointed.
+    // Of no consequence to the end of a thread that is alone; of several the supervisor has seen that the kernel tells it.
     let mut address = 0u64;
     if syscall!(nr::PRCTL, PR_GET_TID_ADDRESS, &raw mut address) == 0 {
         t.tid_address = address;
@@ -136,25 +150,31 @@ pub fn read_descriptors(e: &mut Engine) {
 
 /// Leaves for the program, which goes on where it was stopped.
 pub unsafe fn go_on(t: &mut Thread, is_protected: bool) -> ! {
-    let c = control();
-    c.t_resumed.store(now_ns(), Release);
-    let e = crate::state::engine();
-    match e.args.waits_in {
-        0 => gate::leave(),
-        // Nothing has come in between that would have the kernel forget how long the wait still lasts.
-        _ if !is_protected => {
-            t.regs.rax = nr::RESTART_SYSCALL;
-            gate::leave()
-        }
-        _ => crate::on_stack(t.stack_top, wait_on),
+    threads::release(is_protected);
+    control().t_resumed.store(now_ns(), Release);
+    let waits = crate::state::engine().args.waits_in != 0;
+    // Nothing has come in between that would have the kernel forget how long the wait still lasts.
+    if waits && is_protected {
+        t.call = t.regs.rax;
+        t.regs.rip += 2;
+    } else if waits {
+        t.regs.rax = nr::RESTART_SYSCALL;
     }
+    t.is_fresh = true;
+    let in_call = waits && is_protected;
+    // As others may see it from here on.
+    t.standing.store(if in_call { standing::IN_CALL } else { standing::AT_REST }, Release);
+    world::unlock(t);
+    if in_call {
+        crate::on_stack(t.stack_top, wait_on);
+    }
+    world::depart(t);
+    gate::leave()
 }
 
 /// Goes on with the call that the thread was stopped in.
 unsafe extern "C" fn wait_on() -> ! {
     let t = thread::current();
-    t.call = t.regs.rax;
-    t.regs.rip += 2;
     t.interrupted = 0;
     t.countdown.goes_on_in_kernel = 1;
     t.whole = 1;
