@@ -26,6 +26,8 @@ pub mod request {
     pub const COMMIT: u32 = 1;
     /// Make a new anchor.
     pub const ANCHOR: u32 = 2;
+    /// Leave the program to the kernel. Acknowledged with the state as it was where that cannot be.
+    pub const DETACH: u32 = 4;
 }
 
 /// Commands to the anchor. Values of [`Control::anchor_command`].

@@ -1,8 +1,8 @@
 //! Commands and their options.
 
 use crate::{
-    attach, check, commit, completions, fork, generations, log, manual, module, pin, ps, resume, rewind, rm, run, stop,
-    supervise,
+    attach, check, commit, completions, detach, fork, generations, log, manual, module, pin, ps, resume, rewind, rm,
+    run, stop, supervise,
 };
 use clap::{Parser, Subcommand};
 use outlast_supervisor::Error;
@@ -19,6 +19,7 @@ pub struct Cli {
 enum Command {
     Run(run::Run),
     Attach(attach::Attach),
+    Detach(detach::Detach),
     Check(check::Check),
     Ps(ps::Ps),
     Log(log::Log),
@@ -44,6 +45,7 @@ impl Cli {
         match self.command {
             Command::Run(command) => command.execute(),
             Command::Attach(command) => command.execute(),
+            Command::Detach(command) => command.execute(),
             Command::Check(command) => command.execute(),
             Command::Ps(command) => command.execute(),
             Command::Log(command) => command.execute(),

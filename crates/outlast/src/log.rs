@@ -85,6 +85,7 @@ fn sentence(entry: &Entry) -> String {
         Kind::NotKept => format!("cannot keep a generation: {cause}"),
         Kind::ModuleFailed => format!("a module failed: {cause}"),
         Kind::Forked => format!("began as a copy of {cause}"),
+        Kind::Detached => "detached: it runs on without protection".into(),
         Kind::Attached => format!("attached to: {cause}; it stood still"),
     };
     let phase = entry.phase.as_ref().map(|phase| format!(", in phase {phase}")).unwrap_or_default();

@@ -7,6 +7,7 @@ mod check;
 mod cli;
 mod commit;
 mod completions;
+mod detach;
 mod duration;
 mod fork;
 mod generations;

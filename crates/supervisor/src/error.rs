@@ -30,6 +30,8 @@ pub enum Error {
     NotProtected(String),
     /// {0} came to no point where it could commit; is it stopped, or stuck in the kernel?
     NoCommit(String),
+    /// {0} cannot be left alone just now: it has input to read again, or another process id than it knows; `outlast ps` says which
+    NotDetached(String),
     /// {0} does not end; it may be stuck in the kernel
     NotStopped(String),
     /// nothing is left to resume {0} from: it ended by itself

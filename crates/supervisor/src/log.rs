@@ -57,6 +57,8 @@ pub enum Kind {
     Forked,
     /// The engine was put into the program while that ran.
     Attached,
+    /// The program was left alone, as a person had asked for.
+    Detached,
 }
 
 /// A line of the log.
