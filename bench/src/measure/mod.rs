@@ -1,5 +1,6 @@
 //! All measurements: the table of promises, one file for each kind.
 
+mod attach;
 mod calls;
 mod commit;
 mod computation;
@@ -16,6 +17,7 @@ mod startup;
 mod threads;
 
 use crate::measurement::Measurement;
+use attach::Attach;
 use calls::Calls;
 use commit::{Commit, Means};
 use computation::Computation;
@@ -52,6 +54,7 @@ pub fn all() -> Vec<Box<dyn Measurement>> {
         Box::new(Respawn { megabytes: 1024, commits: 0, limit: 12.0 }),
         Box::new(Respawn { megabytes: 10, commits: 10_000, limit: 4.0 }),
         Box::new(Respawn { megabytes: 1024, commits: 10_000, limit: 12.0 }),
+        Box::new(Attach),
         Box::new(Computation::Gzip),
         Box::new(Computation::Python),
         Box::new(Computation::OpenMp),

@@ -79,6 +79,24 @@ impl Advice {
         }
     }
 
+    /// What the program has advised before anybody took note, by the marks that the kernel has for it. None tells of guards.
+    pub fn found(&mut self, start: u64, end: u64, has: impl Fn(&[u8]) -> bool) {
+        const MARKS: [(&[u8], u64); 8] = [
+            (b"rr", 1),
+            (b"sr", 2),
+            (b"dc", 10),
+            (b"mg", 12),
+            (b"hg", 14),
+            (b"nh", 15),
+            (b"dd", 16),
+            (b"wf", WIPE_ON_FORK),
+        ];
+        // The kernel's own, and those of devices, are marked by the kernel.
+        if !has(b"de") {
+            MARKS.iter().filter(|(mark, _)| has(mark)).for_each(|(_, advice)| self.given(start, end, *advice));
+        }
+    }
+
     /// What was mapped there is not there any more.
     #[inline]
     pub fn unmapped(&mut self, start: u64, end: u64) {

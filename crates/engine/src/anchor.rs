@@ -15,12 +15,17 @@ use crate::undo::hidden;
 use core::sync::atomic::Ordering::*;
 use outlast_filter::needs::wish;
 use outlast_image::control::anchor_command::{BUSY, EXIT, NONE, RESPAWN};
+use outlast_image::inject::option;
 use outlast_image::layout::{ENGINE_BASE, ENGINE_END, STORE_BASE, USER_END};
 use outlast_store::Store;
 
 const CLONE_FS: u64 = 0x200;
 const CLONE_FILES: u64 = 0x400;
 const CLONE_PARENT: u64 = 0x8000;
+const CLONE_VM: u64 = 0x100;
+const CLONE_VFORK: u64 = 0x4000;
+const SIGCHLD: u64 = 17;
+const WALL: u64 = 0x4000_0000;
 /// What semaphores of System V undo at the end of a process, they undo when the last of these has ended.
 const CLONE_SYSVSEM: u64 = 0x40000;
 const KIN: u64 = CLONE_FS | CLONE_FILES | CLONE_PARENT | CLONE_SYSVSEM;
@@ -44,12 +49,60 @@ fn announce(pid: i32) {
 }
 
 fn clone() -> i64 {
-    // SAFETY: a clone without CLONE_VM returns twice on separate copies of this stack.
-    let r = unsafe { syscall!(nr::CLONE, KIN, 0, 0, 0, 0) };
+    // SAFETY: a clone without CLONE_VM returns twice on separate copies of this stack; plain data of the engine's.
+    let r = unsafe {
+        if engine().args.options & option::FOREIGN_PARENT != 0 {
+            clone_apart()
+        } else {
+            syscall!(nr::CLONE, KIN, 0, 0, 0, 0)
+        }
+    };
     if r == 0 {
         serve();
     }
     r
+}
+
+/// The same for a program whose parent knows nothing of anchors, and must not have to wait for one: by a process in between, which ends
+/// at once, so that the anchor becomes a child of whoever takes in orphans. Who respawns from it becomes that, too.
+unsafe fn clone_apart() -> i64 {
+    let newborn = &control().newborn;
+    newborn.store(0, Release);
+    let r: i64;
+    // The process in between has this memory and this stack, and uses nothing of it but one word; its parent waits until it has ended.
+    // Without a signal at its end only who asks for such children can wait for it.
+    core::arch::asm!(
+        "syscall",
+        "test rax, rax",
+        "jnz 2f",
+        "mov eax, {clone}",
+        "mov edi, {flags}",
+        "xor esi, esi",
+        "syscall",
+        "test rax, rax",
+        "jz 2f",
+        "mov dword ptr [r12], eax",
+        "mov eax, {exit}",
+        "xor edi, edi",
+        "syscall",
+        "ud2",
+        "2:",
+        clone = const nr::CLONE,
+        exit = const nr::EXIT,
+        flags = const CLONE_FS | CLONE_FILES | CLONE_SYSVSEM | SIGCHLD,
+        inlateout("rax") nr::CLONE as i64 => r,
+        inlateout("rdi") CLONE_FS | CLONE_FILES | CLONE_SYSVSEM | CLONE_VM | CLONE_VFORK => _,
+        inlateout("rsi") 0u64 => _,
+        in("rdx") 0u64, in("r10") 0u64, in("r8") 0u64,
+        in("r12") newborn.as_ptr(),
+        lateout("rcx") _, lateout("r11") _,
+    );
+    if r <= 0 {
+        return r;
+    }
+    while syscall!(nr::WAIT4, r, 0, WALL, 0) == err::EINTR {}
+    // Its error number, if it could not make one.
+    newborn.load(Acquire) as i64
 }
 
 /// The anchor died: clones a new one. The new one's memory is a copy of all of the program's.

@@ -1,5 +1,6 @@
 //! A commit: what changed since the last one goes into the store's ring, then one word publishes it.
 
+use crate::attach;
 use crate::calls::contexts;
 use crate::control::{control, phase};
 use crate::entry;
@@ -82,7 +83,7 @@ pub fn commit_stopped(e: &mut Engine, t: &mut Thread, pending: PendingCall) -> u
         });
     }
     let searched = tracker.may_have_changed();
-    let saved = if searched { save_written(e) } else { 0 };
+    let saved = if searched { save_written(e) } else { 0 } + attach::save_unwritable(e);
     if e.tracker.is_lost() {
         native::suspend(Degradation::NoTracker);
         return 0;

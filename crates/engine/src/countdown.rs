@@ -5,7 +5,7 @@
 //! several waits, of which each has the call's time-out, takes one time together, as in the kernel.
 
 use crate::dispatch::Call;
-use crate::sys::{now_ns, tsc};
+use crate::sys::{now_ns, nr, tsc};
 use crate::thread::Thread;
 use crate::user;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -28,6 +28,8 @@ pub struct Countdown {
     pub deadline: u64,
     /// Not 0: the next call that the program makes is the one that was cut short.
     pub goes_on: u32,
+    /// Not 0: the kernel knows how long the next wait lasts, which it was in the middle of when the engine came.
+    pub goes_on_in_kernel: u32,
     /// Where it makes that: instruction and stack.
     place: [u64; 2],
     /// What is left, for calls that take the address of a time.
@@ -83,6 +85,14 @@ impl Countdown {
             self.deadline = (now - elapsed(self.began, now).min(now)).saturating_add(length).max(1);
         }
         self.deadline
+    }
+}
+
+/// By which number the call is made now.
+pub fn number(t: &mut Thread, call: &Call) -> u64 {
+    match core::mem::take(&mut t.countdown.goes_on_in_kernel) {
+        0 => call.nr,
+        _ => nr::RESTART_SYSCALL,
     }
 }
 

@@ -137,7 +137,10 @@ pub unsafe extern "C" fn pending_work(t: &mut Thread) {
     if t.interrupted == 0 {
         t.standing.store(standing::AT_REST, Release);
     }
-    world::unlock(t);
+    // Who has left the program alone has given it back.
+    if t.has_lock {
+        world::unlock(t);
+    }
     if t.pending.load(Acquire) == 0 {
         world::depart(t);
     }

@@ -380,7 +380,7 @@ pub fn wait_for(call: &Call) -> i64 {
         let a = &made.args;
         t.unbegun = 0;
         // SAFETY: as `native`.
-        let r = unsafe { call_interruptible(&[call.nr, a[0], a[1], a[2], a[3], a[4], a[5]]) };
+        let r = unsafe { call_interruptible(&[countdown::number(t, call), a[0], a[1], a[2], a[3], a[4], a[5]]) };
         countdown::end(t, call, &made);
         if r != err::EINTR || t.pending.load(Acquire) != 0 || !may_end_for_nothing(call) {
             return r;

@@ -1,5 +1,6 @@
-//! The engine's first instruction in a fresh process image, and commit 0 before the program's.
+//! The engine's first instruction in a fresh process image, or in a program that runs already, and commit 0 before the program's next.
 
+use crate::attach;
 use crate::call_filters;
 use crate::control::control;
 use crate::dispatch;
@@ -14,11 +15,12 @@ use crate::shown;
 use crate::signals;
 use crate::state::{engine, object, Engine, OwnFd, ONE_THREAD};
 use crate::sys::{err, nr, syscall};
-use crate::thread;
+use crate::thread::{self, Thread};
 use crate::tracker::areas::Area;
 use crate::tracker::{Allowed, Content, Track};
 use crate::undo;
 use core::arch::global_asm;
+use core::mem::offset_of;
 use core::sync::atomic::{AtomicU64, Ordering::*};
 use outlast_filter::needs::wish;
 use outlast_image::control::state;
@@ -32,10 +34,34 @@ global_asm!(
     ".section .head,\"ax\"",
     ".globl engine_entry",
     "engine_entry:",
+    // What a program in the middle of its life has there is nowhere else.
+    "xor %ecx, %ecx",
+    "xgetbv",
+    "and ${components}, %eax",
+    "xor %edx, %edx",
+    "xsave64 {main}+{xsave}(%rip)",
     "lea {stack}+{stack_len}(%rip), %rsp",
     "xor %ebp, %ebp",
     "call {start}",
     "hlt",
+    // Another thread of a program in the middle of its life.
+    ".balign 128",
+    "thread_entry:",
+    "xor %ecx, %ecx",
+    "xgetbv",
+    "and ${components}, %eax",
+    "xor %edx, %edx",
+    "xsave64 {xsave}(%rdi)",
+    "wrgsbase %rdi",
+    "mov {stack_top}(%rdi), %rsp",
+    "xor %ebp, %ebp",
+    "call {come_in}",
+    "hlt",
+    come_in = sym attach::threads::come_in,
+    stack_top = const offset_of!(Thread, stack_top),
+    components = const thread::COMPONENTS,
+    main = sym thread::MAIN,
+    xsave = const offset_of!(Thread, page.xsave),
     stack = sym thread::INNER_STACK,
     stack_len = const thread::STACK_LEN,
     start = sym start,
@@ -122,24 +148,36 @@ unsafe extern "C" fn start() -> ! {
     if e.args.mode == mode::RESUME {
         crate::restore::cold();
     }
+    let runs_already = e.args.mode == mode::ATTACH;
     let t = thread::install();
     shown::show();
     t.regs = e.args.regs;
     t.regs.eflags |= 0x202;
     t.gs_base = e.args.gs_base;
-    frame::reset_vector(&mut t.page.xsave.0);
-    t.altstack = [0, frame::SS_DISABLE, 0];
-    t.tid = syscall!(nr::GETTID) as u32;
-    syscall!(nr::RT_SIGPROCMASK, 0, 0, &raw mut t.mask, 8);
+    if runs_already {
+        attach::fill_first(e, t);
+        attach::read_thread(t);
+    } else {
+        t.tid = syscall!(nr::GETTID) as u32;
+        t.read_comm();
+        frame::reset_vector(&mut t.page.xsave.0);
+        t.altstack = [0, frame::SS_DISABLE, 0];
+        syscall!(nr::RT_SIGPROCMASK, 0, 0, &raw mut t.mask, 8);
+        crate::calls::gs::hide_instructions(t.regs.rsp);
+    }
     signals::block_all();
     in_hand::let_go(t);
-    t.read_comm();
-    crate::calls::gs::hide_instructions(t.regs.rsp);
     read_kernel_state(e);
+    if runs_already {
+        attach::read_process(e);
+    }
     let protected = if call_filters::take_over() { protect(e) } else { Err(Degradation::CallFilter) };
     match protected {
         Ok(()) => control().state.store(state::PROTECTED, Release),
         Err(why) => native::suspend(why),
+    }
+    if runs_already {
+        attach::go_on(t, protected.is_ok());
     }
     crate::gate::leave();
 }
@@ -188,11 +226,18 @@ unsafe fn protect(e: &mut Engine) -> Result<(), Degradation> {
     let store = Store::format(store_region(), &params, scratch::index()).map_err(|_| Degradation::StoreFull)?;
     e.store = Some(store);
     begin(e, Content::Unsaved)?;
+    if e.args.mode == mode::ATTACH {
+        attach::read_memory(e, thread::current());
+        attach::threads::gather(e, thread::current())?;
+    }
     signals::install_all();
     if err::is(native::dispatch_on()) {
         return Err(Degradation::NoTracker);
     }
     e.fds.read();
+    if e.args.mode == mode::ATTACH {
+        attach::read_descriptors(e);
+    }
     undo::share_all(e);
     e.maps_dirty = true;
     describe_image(e);

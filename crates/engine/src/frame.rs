@@ -32,7 +32,7 @@ pub const SA_RESTART: u64 = 0x1000_0000;
 pub const SA_NODEFER: u64 = 0x4000_0000;
 pub const SA_RESETHAND: u64 = 0x8000_0000;
 
-const SS_ONSTACK: u64 = 1;
+pub const SS_ONSTACK: u64 = 1;
 pub const SS_DISABLE: u64 = 2;
 const SS_AUTODISARM: u64 = 1 << 31;
 

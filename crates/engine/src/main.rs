@@ -8,6 +8,7 @@
 mod access;
 mod advice;
 mod anchor;
+mod attach;
 mod call_filters;
 mod calls;
 mod check;
@@ -75,6 +76,7 @@ mod tracker;
 mod undo;
 mod unreadable;
 mod user;
+mod vm_flags;
 mod waiting;
 mod world;
 

@@ -6,6 +6,7 @@ use crate::gathered;
 use crate::held;
 use crate::inputs;
 use crate::lag;
+use crate::numbers;
 use crate::periodic;
 use crate::signals;
 use crate::state::{engine, Engine};
@@ -17,6 +18,7 @@ use core::sync::atomic::{AtomicU32, Ordering::*};
 use outlast_image::control::state;
 use outlast_image::degradation::Degradation;
 use outlast_image::event::event_kind;
+use outlast_image::layout::{ENGINE_FDS, SCRATCH_BASE, SCRATCH_ROOM, STORE_BASE, STORE_LEN};
 
 const PR_SET_SYSCALL_USER_DISPATCH: u64 = 59;
 
@@ -71,6 +73,13 @@ pub fn leave_thread(t: &mut Thread, uc: &mut Ucontext) {
     settle_frame(t, uc);
 }
 
+/// Protection has ended in a handler that found the program in its own code, in the frame to which the handler returns.
+pub fn leave_frame(t: &mut Thread, uc: &mut Ucontext) {
+    // It may have been in code of the engine's that stood for its own.
+    uc.regs.rip = t.regs.rip;
+    settle_frame(t, uc);
+}
+
 /// The same for one that is in the program's code when it is knocked at.
 pub fn leave_by_knock(t: &mut Thread, uc: &mut Ucontext) {
     // SAFETY: as above.
@@ -119,13 +128,41 @@ pub fn await_others(t: &mut Thread) {
 /// Suspends protection for good: the program runs on, unprotected, and the log says why.
 pub fn suspend(why: Degradation) {
     degrade(why);
+    end(event_kind::SUSPENDED, why as u64);
+}
+
+/// The same by a person's wish. What the engine holds is given back, but for the little memory that its own text and data take. False:
+/// the program would notice, having numbers that are not the kernel's, or input that it has read and is to read again.
+pub fn detach(t: &mut Thread) -> bool {
+    // SAFETY: the thread is in the engine.
+    let e = unsafe { engine() };
+    if numbers::differ() || !e.inputs.is_empty() {
+        return false;
+    }
+    end(event_kind::DETACHED, 0);
+    await_others(t);
+    e.store = None;
+    // SAFETY: numbers and addresses are the engine's; from here on nothing looks there.
+    unsafe {
+        let first = e.fds.own;
+        syscall!(nr::CLOSE_RANGE, first, first + ENGINE_FDS - 1, 0);
+        syscall!(nr::MUNMAP, STORE_BASE, STORE_LEN);
+        syscall!(nr::MADVISE, SCRATCH_BASE, SCRATCH_ROOM, MADV_DONTNEED);
+    }
+    true
+}
+
+const MADV_DONTNEED: u64 = 4;
+
+/// Ends protection, and tells of it as `kind`.
+fn end(kind: u32, why: u64) {
     // SAFETY: only looks whether there is a log.
     inputs::leave(unsafe { engine() });
     // SAFETY: the thread is in the engine.
     gathered::release(unsafe { engine() });
     let c = control();
     if c.state.swap(state::SUSPENDED, AcqRel) != state::SUSPENDED {
-        event(event_kind::SUSPENDED, 0, 0, why as u64, 0);
+        event(kind, 0, 0, why, 0);
     }
     // SAFETY: nothing of what was closed with delay can be wanted again; the thread is in the engine.
     unsafe {

@@ -196,6 +196,11 @@ pub fn armed(epoll: i32, fd: i32, events: u32, word: u64) -> bool {
     table().add(Interest { epoll, fd, events, armed: 1, word })
 }
 
+/// The same, of an interest that was there before the engine.
+pub fn found(epoll: i32, fd: i32, events: u32, word: u64, is_armed: bool) -> bool {
+    table().add(Interest { epoll, fd, events, armed: is_armed as u32, word })
+}
+
 /// The interest is gone, or is no such one any more.
 pub fn forgotten(epoll: i32, fd: i32) {
     let table = table();

@@ -23,6 +23,14 @@ pub fn serve() -> bool {
         crate::anchor::renew();
         answer();
     }
+    if wanted & request::DETACH != 0 {
+        let is_left = crate::native::detach(t);
+        c.request.fetch_and(!request::DETACH, AcqRel);
+        answer();
+        if is_left {
+            return false;
+        }
+    }
     let is_due = lag::is_due(e);
     let commits = !is_due && crate::periodic::is_on(e) || wanted & request::COMMIT != 0;
     if commits && t.interrupted == 0 && taking_part::enter_before(e, t) {

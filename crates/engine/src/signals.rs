@@ -438,7 +438,13 @@ unsafe fn knock(t: &mut Thread, info: &[u64; 16], uc: &mut Ucontext) {
             world::lock(t);
             enters = crate::requests::serve();
             t.is_fresh = true;
-            world::unlock(t);
+            // Who has left the program alone has given it back.
+            if t.has_lock {
+                world::unlock(t);
+            }
+            if t.native != 0 {
+                return native::leave_frame(t, uc);
+            }
         }
         world::depart(t);
         if enters {
@@ -453,6 +459,9 @@ unsafe fn knock(t: &mut Thread, info: &[u64; 16], uc: &mut Ucontext) {
     keep_context(t, uc);
     if crate::requests::serve() {
         begin(t, uc);
+    }
+    if t.native != 0 {
+        return native::leave_frame(t, uc);
     }
     phase(at::PROGRAM);
 }

@@ -242,7 +242,10 @@ pub unsafe fn current() -> &'static mut Thread {
     &mut *this
 }
 
-/// Components that the engine saves: everything enabled except AMX tiles (bits 17 and 18), which do not fit.
+/// Components that the engine knows: everything up to PKRU, but not AMX tiles (bits 17 and 18), which do not fit.
+pub const COMPONENTS: u64 = 0x2ff;
+
+/// Components that the engine saves: what is enabled of those it knows.
 fn xsave_mask() -> u64 {
     // SAFETY: xgetbv exists wherever the kernel runs with XSAVE, which x86-64 kernels with SUD do.
     let xcr0 = unsafe {
@@ -250,7 +253,7 @@ fn xsave_mask() -> u64 {
         core::arch::asm!("xgetbv", in("ecx") 0, out("eax") lo, out("edx") hi, options(nomem, nostack));
         (hi as u64) << 32 | lo as u64
     };
-    xcr0 & !(3 << 17) & 0x2ff
+    xcr0 & COMPONENTS
 }
 
 /// Makes GS point at the first thread's control block and fills what never changes.

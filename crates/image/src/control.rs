@@ -26,6 +26,8 @@ pub mod request {
     pub const COMMIT: u32 = 1;
     /// Make a new anchor.
     pub const ANCHOR: u32 = 2;
+    /// Leave the program to the kernel. Acknowledged with the state as it was where that cannot be.
+    pub const DETACH: u32 = 4;
 }
 
 /// Commands to the anchor. Values of [`Control::anchor_command`].
@@ -264,6 +266,10 @@ pub struct Control {
     pub room: AtomicU32,
     /// Engine: counts the lists of mapped files that it has written for the anchor. A futex.
     pub mapped_files: AtomicU32,
+    /// Engine: the anchor that a process in between has just made, for its maker.
+    pub newborn: AtomicI32,
+    /// Engine: 1 once threads of a program that is attached to may come in.
+    pub awaits_threads: AtomicU32,
     /// Supervisor: thousandths of going back that are done.
     pub progress: AtomicU32,
     /// Engine: where its threads' control blocks are, for who looks on from outside how far each has come.

@@ -53,6 +53,8 @@ pub mod event_kind {
     /// The engine itself met a fault, an error like [`ENGINE_ERROR`]; `rung` is the signal, `arg` the address of the instruction,
     /// `arg2` the address that it touched.
     pub const ENGINE_FAULT: u32 = 8;
+    /// A person has had the program left alone.
+    pub const DETACHED: u32 = 9;
 }
 
 /// An entry of the ring of events in the session.

@@ -9,6 +9,8 @@ pub mod mode {
     pub const START: u32 = 0;
     /// A fresh process that becomes the one in the store.
     pub const RESUME: u32 = 1;
+    /// A program in the middle of its life: take commit 0, then have it go on.
+    pub const ATTACH: u32 = 2;
 }
 
 /// Bits of [`InjectArgs::options`].
@@ -38,6 +40,9 @@ pub mod option {
     pub const SPARING: u64 = 1024;
     /// A commit stands before each output alone, also of programs that print without pause.
     pub const EACH_OUTPUT: u64 = 2048;
+    /// The program's parent is not its supervisor: anchors must not become that one's children. Set by the supervisor, never by a
+    /// person.
+    pub const FOREIGN_PARENT: u64 = 4096;
 }
 
 /// Written by the supervisor into the session before the engine's first instruction.
@@ -53,7 +58,7 @@ pub struct InjectArgs {
     pub options: u64,
     /// Bits of [`crate::mutant::Mutant`]; read by engines built with the feature `mutants` only.
     pub mutants: u64,
-    /// Registers at the exec stop.
+    /// Registers at the exec stop; with [`mode::ATTACH`] those with which the program goes on.
     pub regs: Registers,
     pub fs_base: u64,
     pub gs_base: u64,
@@ -73,4 +78,26 @@ pub struct InjectArgs {
     pub lag_ns: u64,
     /// What tells this boot of the machine from others.
     pub boot: u64,
+    /// The rest is for [`mode::ATTACH`]. Signals that the thread has blocked.
+    pub mask: u64,
+    /// The thread's restartable sequence: address, length, signature; address 0 if it has none.
+    pub rseq: [u64; 3],
+    /// Number of the call, with a time-out, in which the thread waits and which the kernel goes on with when asked to restart it; plus
+    /// one. 0: none.
+    pub waits_in: u64,
+    /// How many [`ThreadArgs`] lie at [`crate::layout::session::BOUNCE`]: those of all threads but the first.
+    pub threads: u64,
+}
+
+/// A thread, besides the first, of a program that is attached to. It begins at [`crate::layout::THREAD_ENTRY`] with the address of its
+/// control block in RDI, that of place `n + 1` for the `n`th.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+pub struct ThreadArgs {
+    /// As those of the first in [`InjectArgs`].
+    pub regs: Registers,
+    pub mask: u64,
+    pub rseq: [u64; 3],
+    pub waits_in: u64,
+    pub tid: u64,
 }

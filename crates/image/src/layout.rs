@@ -12,6 +12,8 @@ pub const PAGE: u64 = 4096;
 
 /// Load address of the engine's text; its data and bss follow.
 pub const ENGINE_BASE: u64 = 0x2000_0000_0000;
+/// Where a thread of a program that is attached to begins, all signals blocked.
+pub const THREAD_ENTRY: u64 = ENGINE_BASE + 128;
 /// Room for the engine's text, data, bss and stacks.
 pub const ENGINE_ROOM: u64 = 16 << 20;
 
@@ -88,6 +90,7 @@ pub mod session {
     pub const BOUNCE: u64 = 256 << 10;
     /// Length of the bounce buffer in bytes.
     pub const BOUNCE_LEN: u64 = 1 << 20;
+    const _: () = assert!(super::THREADS * size_of::<crate::inject::ThreadArgs>() <= BOUNCE_LEN as usize);
     /// Files that the program maps, as the anchor is told.
     pub const MAPPED_FILES: u64 = BOUNCE + BOUNCE_LEN;
     /// Length of that list in bytes.

@@ -1,8 +1,8 @@
 //! Commands and their options.
 
 use crate::{
-    check, commit, completions, daemon, fork, generations, log, manual, module, pin, policy, ps, resume, rewind, rm,
-    run, stop, supervise, switch, upgrade,
+    attach, check, commit, completions, daemon, detach, fork, generations, log, manual, module, pin, policy, ps,
+    resume, rewind, rm, run, stop, supervise, switch, upgrade,
 };
 use clap::{Parser, Subcommand};
 use outlast_supervisor::Error;
@@ -18,6 +18,8 @@ pub struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Run(run::Run),
+    Attach(attach::Attach),
+    Detach(detach::Detach),
     Check(check::Check),
     Ps(ps::Ps),
     Log(log::Log),
@@ -49,6 +51,8 @@ impl Cli {
     pub fn execute(self) -> Result<i32, Error> {
         match self.command {
             Command::Run(command) => command.execute(),
+            Command::Attach(command) => command.execute(),
+            Command::Detach(command) => command.execute(),
             Command::Check(command) => command.execute(),
             Command::Ps(command) => command.execute(),
             Command::Log(command) => command.execute(),

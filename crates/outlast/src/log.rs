@@ -87,6 +87,8 @@ fn sentence(entry: &Entry) -> String {
         Kind::ModuleFailed => format!("a module failed: {cause}"),
         Kind::Hung => format!("hangs: {cause}"),
         Kind::Forked => format!("began as a copy of {cause}"),
+        Kind::Detached => "detached: it runs on without protection".into(),
+        Kind::Attached => format!("attached to: {cause}; it stood still"),
     };
     let phase = entry.phase.as_ref().map(|phase| format!(", in phase {phase}")).unwrap_or_default();
     let took = entry.duration_us.map(|us| format!(" ({us} µs)")).unwrap_or_default();

@@ -2,15 +2,18 @@
 #![no_main]
 
 mod arguments;
+mod attach;
 mod check;
 mod cli;
 mod commit;
 mod completions;
 mod daemon;
 mod designation;
+mod detach;
 mod duration;
 mod fork;
 mod generations;
+mod how;
 mod listing;
 mod log;
 mod manual;

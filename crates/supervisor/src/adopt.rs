@@ -221,7 +221,7 @@ impl Supervisor {
     }
 
     /// The program's standard streams become ours, for a process that may have to take its place.
-    fn take_standard_streams(&self, from: Option<pid_t>) {
+    pub(crate) fn take_standard_streams(&self, from: Option<pid_t>) {
         let Some(pid) = from else { return };
         for number in 0..3 {
             // One that the program has closed stays what it is here: nothing.

@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::meta::{self, Meta};
 use crate::orphans::is_alive;
 use crate::program_folder::ProgramFolder;
+use crate::session::Session;
 use crate::{forward, futex, processes, status};
 use libc::pid_t;
 use outlast_image::control::{request, state};
@@ -17,6 +18,32 @@ const PULSE: Duration = Duration::from_millis(5);
 
 /// Has the program commit, and waits until it has.
 pub fn commit(folder: &ProgramFolder) -> Result<(), Error> {
+    ask(folder, request::COMMIT).map(drop)
+}
+
+/// Has the engine leave the program alone, and waits until it has.
+pub fn detach(folder: &ProgramFolder) -> Result<(), Error> {
+    let session = ask(folder, request::DETACH)?;
+    if session.control().state.load(Acquire) != state::SUSPENDED {
+        return Err(Error::NotDetached(folder.name().into()));
+    }
+    // Who has started it stays with it; who has not, ends.
+    let asked = Instant::now();
+    while !Meta::read(folder).is_ok_and(|meta| is_its_parent(&session, &meta)) {
+        if !folder.has("session") || asked.elapsed() > COMMIT_PATIENCE {
+            break;
+        }
+        std::thread::sleep(PULSE);
+    }
+    Ok(())
+}
+
+fn is_its_parent(session: &Session, meta: &Meta) -> bool {
+    processes::parent_of(session.control().program_pid.load(Acquire)) == Some(meta.supervisor.pid)
+}
+
+/// Asks the engine for something, and waits until it has answered.
+fn ask(folder: &ProgramFolder, what: u32) -> Result<Session, Error> {
     let session = folder.open_session().map_err(|_| Error::NotRunning(folder.name().into()))?;
     let pid = status::program(&session, supervisor(folder)).ok_or_else(|| Error::NotRunning(folder.name().into()))?;
     let control = session.control();
@@ -24,18 +51,18 @@ pub fn commit(folder: &ProgramFolder) -> Result<(), Error> {
         return Err(Error::NotProtected(folder.name().into()));
     }
     let served = control.served.load(Acquire);
-    control.request.fetch_or(request::COMMIT, AcqRel);
+    control.request.fetch_or(what, AcqRel);
     futex::wake(&control.request);
     forward::pass_the_gate(pid);
     let asked = Instant::now();
-    while control.request.load(Acquire) & request::COMMIT != 0 {
+    while control.request.load(Acquire) & what != 0 {
         if asked.elapsed() > COMMIT_PATIENCE {
-            control.request.fetch_and(!request::COMMIT, AcqRel);
+            control.request.fetch_and(!what, AcqRel);
             return Err(Error::NoCommit(folder.name().into()));
         }
         futex::wait(&control.served, served, PULSE);
     }
-    Ok(())
+    Ok(session)
 }
 
 /// Ends the program for good: by SIGTERM, and by SIGKILL if it has not ended after `patience`.

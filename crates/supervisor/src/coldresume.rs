@@ -10,7 +10,7 @@ use crate::names;
 use crate::respawn::Recovering;
 use crate::supervisor::Supervisor;
 use outlast_image::control::Control;
-use outlast_image::inject::mode;
+use outlast_image::inject::{mode, option};
 use std::sync::atomic::Ordering::{Acquire, Release};
 
 /// How often a fresh process that is killed on its way is replaced by another.
@@ -63,6 +63,8 @@ impl Supervisor {
         let credentials = self.meta.credentials.required()?;
         self.dismiss_anchors();
         forget_requests(self.generation.control());
+        // However the program came to be ours, what is made now is a child of ours.
+        self.meta.options.set(option::FOREIGN_PARENT, false);
         self.begin_again(mode::RESUME, Some(&credentials))
     }
 

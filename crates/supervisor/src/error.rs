@@ -30,6 +30,8 @@ pub enum Error {
     NotProtected(String),
     /// {0} came to no point where it could commit; is it stopped, or stuck in the kernel?
     NoCommit(String),
+    /// {0} cannot be left alone just now: it has input to read again, or another process id than it knows; `outlast ps` says which
+    NotDetached(String),
     /// {0} does not end; it may be stuck in the kernel
     NotStopped(String),
     /// nothing is left to resume {0} from: it ended by itself
@@ -74,6 +76,8 @@ pub enum Error {
     Off,
     /// daemon: {0}
     Daemon(String),
+    /// process {0} is not attached to: {1}
+    NotAttached(libc::pid_t, String),
     /// argument {0:?} contains a NUL byte
     NulByte(String),
 }

@@ -99,7 +99,12 @@ fn enter_and_place(pid: pid_t, inherited: Option<i32>, what: &Injection<'_>) -> 
 /// Maps engine, session and store; returns the number of the session's descriptor.
 ///
 /// Whatever is refused, the process is left as it was.
-fn place(remote: &mut Remote, pid: pid_t, inherited: Option<i32>, what: &Injection<'_>) -> Result<i32, Failure> {
+pub(crate) fn place(
+    remote: &mut Remote,
+    pid: pid_t,
+    inherited: Option<i32>,
+    what: &Injection<'_>,
+) -> Result<i32, Failure> {
     let (ours, sockets) = match inherited {
         Some(fd) => (None, vec![fd]),
         None => {
@@ -198,7 +203,7 @@ fn free_numbers(pid: pid_t) -> Result<i32, Failure> {
     highest(ENGINE_FDS + HIDING_FDS).or_else(|| highest(ENGINE_FDS)).ok_or(none)
 }
 
-fn args(what: &Injection<'_>, regs: &user_regs_struct, session_fd: i32) -> InjectArgs {
+pub(crate) fn args(what: &Injection<'_>, regs: &user_regs_struct, session_fd: i32) -> InjectArgs {
     InjectArgs {
         mode: what.mode,
         session_fd,
@@ -215,10 +220,14 @@ fn args(what: &Injection<'_>, regs: &user_regs_struct, session_fd: i32) -> Injec
         ring_len: what.options.ring_len,
         lag_ns: what.options.lag_ns,
         boot: outlast_store::boot(),
+        mask: 0,
+        rseq: [0; 3],
+        waits_in: 0,
+        threads: 0,
     }
 }
 
-fn registers(r: &user_regs_struct) -> Registers {
+pub(crate) fn registers(r: &user_regs_struct) -> Registers {
     Registers {
         r8: r.r8,
         r9: r.r9,

@@ -6,6 +6,7 @@
 pub mod adopt;
 pub mod again;
 pub mod ask;
+pub mod attach;
 pub mod bell;
 pub mod birth;
 pub mod bootstrap;
@@ -72,5 +73,6 @@ pub mod switch;
 pub mod trace;
 pub mod unreadable;
 pub mod upgrade;
+pub mod visit;
 
 pub use error::Error;

@@ -59,6 +59,10 @@ pub enum Kind {
     Hung,
     /// The program began as a copy of another one.
     Forked,
+    /// The engine was put into the program while that ran.
+    Attached,
+    /// The program was left alone, as a person had asked for.
+    Detached,
 }
 
 /// A line of the log.

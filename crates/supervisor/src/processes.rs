@@ -112,9 +112,22 @@ pub fn group_of(pid: pid_t) -> pid_t {
     unsafe { libc::getpgid(pid) }
 }
 
+/// The threads of a process, the first one first.
+pub fn threads_of(pid: pid_t) -> Vec<pid_t> {
+    let entries = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let mut threads: Vec<pid_t> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    threads.sort_by_key(|tid| (*tid != pid, *tid));
+    threads
+}
+
 /// Signals that wait for a process or its first thread, as a mask; 0 once the kernel does not tell any more.
 pub fn pending_signals(pid: pid_t) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    pending_signals_of_thread(pid)
+}
+
+/// Signals that wait for a thread or its process.
+pub fn pending_signals_of_thread(tid: pid_t) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
     let masks = status.lines().filter_map(|line| line.strip_prefix("SigPnd:").or(line.strip_prefix("ShdPnd:")));
     masks.filter_map(|mask| u64::from_str_radix(mask.trim(), 16).ok()).fold(0, |all, mask| all | mask)
 }

@@ -1,4 +1,4 @@
-//! System calls made on behalf of a process that is stopped before its first instruction.
+//! System calls made on behalf of a process that is stopped: before its first instruction, or anywhere.
 
 use crate::bootstrap::{self, Call};
 use crate::trace::{self, Fault};
@@ -53,14 +53,24 @@ impl Batch {
 
 /// A stopped process whose next instructions are, for the moment, ours.
 pub struct Remote {
-    pid: pid_t,
+    pub(crate) pid: pid_t,
     /// Registers at the stop.
     regs: user_regs_struct,
-    text: Vec<u8>,
+    ground: Ground,
+    /// Where the instructions lie.
+    code: u64,
     scratch: u64,
     mask: u64,
     /// Signals that arrived meanwhile and are sent again at the end.
     deferred: Vec<i32>,
+}
+
+/// What instructions and table lie in.
+pub(crate) enum Ground {
+    /// The program's text at the stop, which was this, and unused stack: nothing of the program has run.
+    Program { text: Vec<u8> },
+    /// Pages that were mapped for them, by the `syscall` instruction at this address.
+    Own { instruction: u64 },
 }
 
 /// As many as fit below the kernel's limit of 6 MiB for all arguments, one byte and its NUL each.
@@ -89,7 +99,8 @@ impl Remote {
         let scratch = (regs.rsp - 256 - SCRATCH as u64) & !63;
         let mut text = vec![0; bootstrap::code().len()];
         read_memory(pid, regs.rip, &mut text).map_err(|e| Fault::Kernel("read its text", e))?;
-        let mut remote = Self { pid, regs, text, scratch, mask, deferred: Vec::new() };
+        let mut remote =
+            Self { pid, regs, ground: Ground::Program { text }, code: regs.rip, scratch, mask, deferred: Vec::new() };
         // A blocked breakpoint would have its disposition reset; everything else waits until the process is whole.
         trace::set_signal_mask(pid, !(1 << (libc::SIGTRAP - 1))).map_err(|e| Fault::Kernel("block its signals", e))?;
         if let Err(e) = remote.write_text(bootstrap::code()) {
@@ -97,6 +108,12 @@ impl Remote {
             return Err(Fault::Kernel("write to its text", e));
         }
         Ok(Some(remote))
+    }
+
+    /// One that is not set up yet: see `visit`.
+    pub(crate) fn elsewhere(pid: pid_t, stop: (user_regs_struct, u64), instruction: u64, at: [u64; 2]) -> Self {
+        let ((regs, mask), [code, scratch]) = (stop, at);
+        Self { pid, regs, ground: Ground::Own { instruction }, code, scratch, mask, deferred: Vec::new() }
     }
 
     /// Registers at the stop.
@@ -111,14 +128,13 @@ impl Remote {
 
     /// Makes the calls. `Ok(Some(i))`: call i failed, its result says why, and those after it were not made.
     pub fn run(&mut self, batch: &mut Batch) -> Result<Option<usize>, Fault> {
-        self.begin(batch)?;
-        match self.go_on()? {
-            At::Breakpoint => self.end(batch),
-            At::Exec => Err(Fault::Kernel("run the bootstrap", Errno::FAULT)),
-        }
+        let start = self.begin(batch)?;
+        self.go_to_breakpoint(start, trace::resume)?;
+        self.end(batch)
     }
 
-    fn begin(&self, batch: &Batch) -> Result<(), Fault> {
+    /// Writes the table; the registers to start with.
+    fn begin(&self, batch: &Batch) -> Result<user_regs_struct, Fault> {
         let mut image = vec![0u8; SCRATCH];
         image[..batch.data.len()].copy_from_slice(&batch.data);
         let end = Call { number: -1, ..Call::default() };
@@ -126,8 +142,7 @@ impl Remote {
         image[DATA..DATA + calls.len()].copy_from_slice(calls);
         image[DATA + calls.len()..][..std::mem::size_of::<Call>()].copy_from_slice(bytemuck::bytes_of(&end));
         write_memory(self.pid, self.scratch, &image).map_err(|e| Fault::Kernel("write below its stack", e))?;
-        let regs = user_regs_struct { rbx: self.scratch + DATA as u64, orig_rax: u64::MAX, ..self.regs };
-        trace::set_registers(self.pid, &regs).map_err(|e| Fault::Kernel("set its registers", e))
+        Ok(user_regs_struct { rip: self.code, rbx: self.scratch + DATA as u64, ..self.regs })
     }
 
     fn end(&self, batch: &mut Batch) -> Result<Option<usize>, Fault> {
@@ -161,12 +176,16 @@ impl Remote {
     }
 
     /// Removes every trace of the table and lets the process go on at `rip` with these signals blocked, untraced.
-    pub fn leave(mut self, rip: u64, mask: u64) -> Result<(), Fault> {
-        write_memory(self.pid, self.scratch, &[0; SCRATCH]).map_err(|e| Fault::Kernel("clear below its stack", e))?;
-        self.restore_text()?;
-        trace::set_signal_mask(self.pid, mask).map_err(|e| Fault::Kernel("set its signal mask", e))?;
+    pub fn leave(self, rip: u64, mask: u64) -> Result<(), Fault> {
         let regs = user_regs_struct { rip, orig_rax: u64::MAX, ..self.regs };
-        trace::set_registers(self.pid, &regs).map_err(|e| Fault::Kernel("set its registers", e))?;
+        self.go(&regs, mask)
+    }
+
+    /// The same, with these registers.
+    pub(crate) fn go(mut self, regs: &user_regs_struct, mask: u64) -> Result<(), Fault> {
+        self.clear_up()?;
+        trace::set_signal_mask(self.pid, mask).map_err(|e| Fault::Kernel("set its signal mask", e))?;
+        trace::set_registers(self.pid, regs).map_err(|e| Fault::Kernel("set its registers", e))?;
         self.send_deferred();
         trace::detach(self.pid, 0).map_err(|e| Fault::Kernel("detach", e))
     }
@@ -181,8 +200,8 @@ impl Remote {
         }
         let mut batch = self.batch();
         batch.call(libc::SYS_execve, &[path, arguments, environment]);
-        self.begin(&batch)?;
-        match self.go_on()? {
+        let start = self.begin(&batch)?;
+        match self.go_on(start, trace::resume)? {
             At::Exec => {
                 trace::set_signal_mask(self.pid, self.mask).map_err(|e| Fault::Kernel("set its signal mask", e))?;
                 self.send_deferred();
@@ -243,9 +262,35 @@ impl Remote {
         }
     }
 
-    fn go_on(&mut self) -> Result<At, Fault> {
+    fn clear_up(&mut self) -> Result<(), Fault> {
+        match self.ground {
+            Ground::Program { .. } => {
+                let cleared = write_memory(self.pid, self.scratch, &[0; SCRATCH]);
+                cleared.map_err(|e| Fault::Kernel("clear below its stack", e))?;
+                self.restore_text()
+            }
+            Ground::Own { instruction } => self.unmap(instruction, &[self.code, self.scratch]),
+        }
+    }
+
+    /// Starts with these registers, in the way given; returns once a breakpoint was met, or a step was made.
+    pub(crate) fn go_to_breakpoint(
+        &mut self,
+        start: user_regs_struct,
+        go: impl Fn(pid_t, i32) -> Result<(), Errno>,
+    ) -> Result<(), Fault> {
+        match self.go_on(start, go)? {
+            At::Breakpoint => Ok(()),
+            At::Exec => Err(Fault::Kernel("run the bootstrap", Errno::FAULT)),
+        }
+    }
+
+    fn go_on(&mut self, start: user_regs_struct, go: impl Fn(pid_t, i32) -> Result<(), Errno>) -> Result<At, Fault> {
+        // Nothing is to be restarted.
+        let regs = user_regs_struct { orig_rax: u64::MAX, ..start };
+        trace::set_registers(self.pid, &regs).map_err(|e| Fault::Kernel("set its registers", e))?;
         loop {
-            trace::resume(self.pid, 0).map_err(|e| Fault::Kernel("let it run", e))?;
+            go(self.pid, 0).map_err(|e| Fault::Kernel("let it run", e))?;
             let stop = trace::wait_stop(self.pid)?;
             match stop.signal {
                 libc::SIGTRAP if stop.event == 0 => return Ok(At::Breakpoint),
@@ -258,16 +303,17 @@ impl Remote {
         }
     }
 
-    fn write_text(&mut self, bytes: &[u8]) -> Result<(), Errno> {
+    pub(crate) fn write_text(&mut self, bytes: &[u8]) -> Result<(), Errno> {
         for (i, word) in bytes.chunks_exact(8).enumerate() {
             let word = u64::from_ne_bytes(word.try_into().expect("chunks of eight"));
-            trace::poke(self.pid, self.regs.rip + 8 * i as u64, word)?;
+            trace::poke(self.pid, self.code + 8 * i as u64, word)?;
         }
         Ok(())
     }
 
     fn restore_text(&mut self) -> Result<(), Fault> {
-        let text = std::mem::take(&mut self.text);
+        let Ground::Program { text } = &mut self.ground else { return Ok(()) };
+        let text = std::mem::take(text);
         self.write_text(&text).map_err(|e| Fault::Kernel("restore its text", e))
     }
 }

@@ -21,6 +21,7 @@ pub fn entry(event: &Event) -> Option<Entry> {
         event_kind::CRASHED => Some(at(Kind::Crashed).cause(format!("{} at {:#x}", signal(), event.arg2))),
         event_kind::DEGRADATION => Some(at(Kind::Degradation).cause(key(event.arg))),
         event_kind::SUSPENDED => Some(at(Kind::Suspended).cause(key(event.arg))),
+        event_kind::DETACHED => Some(at(Kind::Detached)),
         event_kind::GIVE_UP => Some(at(Kind::GaveUp).cause(signal()).rung(event.rung)),
         event_kind::ENGINE_ERROR => {
             Some(at(Kind::EngineError).cause(format!("line {}, error {}", event.arg, event.arg2 as i64)))

@@ -4,7 +4,7 @@
 
 use outlast_image::control::{Control, MAGIC};
 use outlast_image::event::{Event, EVENTS};
-use outlast_image::inject::InjectArgs;
+use outlast_image::inject::{InjectArgs, ThreadArgs};
 use outlast_image::layout::{session, THREADS};
 use outlast_image::successor::Successor;
 use rustix::fs::{fallocate, FallocateFlags};
@@ -69,6 +69,14 @@ impl Session {
     pub fn set_inject_args(&self, args: &InjectArgs) {
         // SAFETY: inside the mapping and aligned; no engine runs yet that could read it at the same time.
         unsafe { self.base.add(session::INJECT as usize).cast::<InjectArgs>().as_ptr().write_volatile(*args) }
+    }
+
+    /// Writes what the engine is told of the threads, besides the first, of a program that is attached to.
+    pub fn set_thread_args(&self, args: &[ThreadArgs]) -> Result<(), Errno> {
+        match pwrite(&self.file, bytemuck::cast_slice(args), session::BOUNCE)? {
+            n if n == std::mem::size_of_val(args) => Ok(()),
+            _ => Err(Errno::NOSPC),
+        }
     }
 
     pub fn inject_args(&self) -> InjectArgs {

@@ -24,6 +24,7 @@ use crate::stores::StorePlace;
 use crate::{again, futex, names, oom_score, privileges, reports};
 use libc::pid_t;
 use outlast_image::control::{anchor_command, state};
+use outlast_image::event::event_kind;
 use rustix::event::{poll, PollFd, PollFlags};
 use rustix::time::Timespec;
 use std::sync::atomic::Ordering::{Acquire, Release};
@@ -63,6 +64,8 @@ pub struct Supervisor {
     pub(crate) failed_before: Vec<String>,
     /// Whether it took over from another: what it was started with is not ours.
     pub(crate) adopted: bool,
+    /// Whether the engine has left the program alone, as a person had asked for.
+    pub(crate) detached: bool,
     /// Whether there ever was a commit to recover from.
     pub(crate) committed: bool,
     /// Whether the kernel may let the anchor choose a process id.
@@ -123,6 +126,7 @@ impl Supervisor {
             bewares: false,
             failed_before: Vec::new(),
             adopted: false,
+            detached: false,
             committed: generation.session.has_commit(),
             may_choose_pid: privileges::may_choose_pid(),
             decides,
@@ -157,6 +161,9 @@ impl Supervisor {
             // Only now: a death takes back what the dead had asked for, and its successor may ask for the same.
             self.generation.bell.hear();
             self.on_bell();
+            if self.detached && self.adopted {
+                return self.take_leave();
+            }
             if let Some(end) = self.on_wish_to_go_back() {
                 return self.finish(end);
             }
@@ -235,6 +242,7 @@ impl Supervisor {
     pub(crate) fn drain_events(&mut self) {
         let mut logged = self.generation.control().events_logged.load(Acquire);
         for event in self.generation.session.events_since(&mut logged) {
+            self.detached |= event.kind == event_kind::DETACHED;
             if let Some(entry) = reports::entry(&event) {
                 self.log.add(&entry.pid(self.pid));
             }
@@ -272,6 +280,17 @@ impl Supervisor {
         self.log.add(&Entry::new(Kind::Exit).cause(cause).seq(control.last_seq.load(Acquire)).pid(self.pid));
         self.clear_away();
         end
+    }
+
+    /// The program is nobody's any more, and not our child: nothing is left to be watched. The log stays.
+    fn take_leave(&mut self) -> End {
+        self.end_keeping();
+        self.unfollow_faults();
+        let control = self.generation.control();
+        self.meta.commits_before += control.commits.load(Acquire);
+        self.meta.recoveries_before += reports::recoveries(control);
+        self.clear_away();
+        End::Exited(0)
     }
 
     /// Gives back what the program's protection took.

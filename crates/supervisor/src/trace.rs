@@ -4,7 +4,11 @@ use crate::end::End;
 use displaydoc::Display;
 use libc::{c_long, c_void, pid_t, user_regs_struct};
 use rustix::io::Errno;
+use std::time::{Duration, Instant};
 use thiserror::Error;
+
+/// How often a process that is waited for, but not for ever, is looked at.
+const PULSE: Duration = Duration::from_micros(50);
 
 /// Why an operation on a stopped process failed.
 #[derive(Clone, Copy, Debug, Display, Error, PartialEq, Eq)]
@@ -42,6 +46,11 @@ pub fn seize_for_exec(pid: pid_t) -> Result<(), Errno> {
     request(libc::PTRACE_SEIZE, pid, 0, libc::PTRACE_O_TRACEEXEC as u64).map(drop)
 }
 
+/// The same, for a process that is to live on whatever becomes of us.
+pub fn seize_gently(pid: pid_t) -> Result<(), Errno> {
+    request(libc::PTRACE_SEIZE, pid, 0, 0).map(drop)
+}
+
 /// Asks a seized process to stop; [`wait_stop`] tells when it did.
 pub fn interrupt(pid: pid_t) -> Result<(), Errno> {
     request(libc::PTRACE_INTERRUPT, pid, 0, 0).map(drop)
@@ -54,6 +63,11 @@ pub fn set_options(pid: pid_t) -> Result<(), Errno> {
 /// Lets it go on, with a signal to be delivered or 0.
 pub fn resume(pid: pid_t, signal: i32) -> Result<(), Errno> {
     request(libc::PTRACE_CONT, pid, 0, signal as u64).map(drop)
+}
+
+/// Lets it make one instruction.
+pub fn step(pid: pid_t, signal: i32) -> Result<(), Errno> {
+    request(libc::PTRACE_SINGLESTEP, pid, 0, signal as u64).map(drop)
 }
 
 /// Leaves a process in group-stop stopped, but lets it notice SIGCONT.
@@ -86,6 +100,37 @@ pub fn signal_mask(pid: pid_t) -> Result<u64, Errno> {
 
 pub fn set_signal_mask(pid: pid_t, mask: u64) -> Result<(), Errno> {
     request(libc::PTRACE_SETSIGMASK, pid, 8, std::ptr::from_ref(&mask) as u64).map(drop)
+}
+
+/// A thread's restartable sequence, as it has registered it: address, length, signature; address 0: none.
+///
+/// # Errors
+/// EIO before Linux 5.13, and where the kernel has none.
+pub fn restartable_sequence(pid: pid_t) -> Result<[u64; 3], Errno> {
+    const PTRACE_GET_RSEQ_CONFIGURATION: libc::c_uint = 0x420f;
+    /// `struct ptrace_rseq_configuration`.
+    #[repr(C)]
+    #[derive(Default)]
+    struct Configuration {
+        address: u64,
+        length: u32,
+        signature: u32,
+        flags: u32,
+        pad: u32,
+    }
+    let mut found = Configuration::default();
+    let size = std::mem::size_of::<Configuration>() as u64;
+    request(PTRACE_GET_RSEQ_CONFIGURATION, pid, size, std::ptr::from_mut(&mut found) as u64)?;
+    Ok([found.address, found.length.into(), found.signature.into()])
+}
+
+/// Whether the thread has its system calls dispatched to itself (Syscall User Dispatch). False before Linux 6.4, which does not tell.
+pub fn dispatches_calls(pid: pid_t) -> bool {
+    const PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG: libc::c_uint = 0x4211;
+    // struct ptrace_sud_config: mode, selector, offset, len.
+    let mut found = [0u64; 4];
+    let r = request(PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG, pid, 32, found.as_mut_ptr() as u64);
+    r.is_ok() && found[0] != 0
 }
 
 /// Writes 8 bytes, also where the program itself may not write (its text).
@@ -138,6 +183,18 @@ pub fn wait_stop(pid: pid_t) -> Result<Stop, Fault> {
     loop {
         if let Some((_, stop)) = wait(pid, 0)? {
             return Ok(stop);
+        }
+    }
+}
+
+/// The same, but at most so long; `None`: it does neither.
+pub fn wait_stop_for(pid: pid_t, patience: Duration) -> Result<Option<Stop>, Fault> {
+    let asked = Instant::now();
+    loop {
+        match wait(pid, libc::WNOHANG)? {
+            None if asked.elapsed() > patience => return Ok(None),
+            None => std::thread::sleep(PULSE),
+            Some((_, stop)) => return Ok(Some(stop)),
         }
     }
 }

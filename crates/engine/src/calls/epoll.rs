@@ -62,6 +62,18 @@ fn note(e: &mut Engine, call: &Call, r: i64) {
     }
 }
 
+/// Takes note of interests with EPOLLONESHOT of an epoll that was there before the engine. What is not armed any more is the program's
+/// to arm. `buf`: room for what /proc says of it.
+pub fn found(e: &mut Engine, epoll: i32, buf: &mut [u8]) {
+    for interest in interests(epoll, buf).filter(|interest| interest.events & EPOLLONESHOT != 0) {
+        let has_room = one_shot::found(epoll, interest.fd, interest.events, interest.data, !is_spent(interest.events));
+        if e.kernel.one_shot != use_of::TOO_MANY {
+            e.kernel.one_shot = if has_room { use_of::KEPT } else { use_of::TOO_MANY };
+        }
+        dispatch::slow_down_waits(false);
+    }
+}
+
 /// A change that a predecessor may have made already; `r` is what making it now returned.
 pub fn repeated(e: &mut Engine, call: &Call, r: i64) -> i64 {
     let r = match (call.args[1], r) {

@@ -14,6 +14,16 @@ fn nanoseconds(timeval: [u64; 2]) -> u64 {
     timeval[0].saturating_mul(1_000_000_000).saturating_add(timeval[1].saturating_mul(1000))
 }
 
+/// The timer as the kernel state keeps it: interval, and what is left of its time.
+pub fn as_kept(interval: [u64; 2], left: [u64; 2]) -> [u64; 2] {
+    let (interval, value) = (nanoseconds(interval), nanoseconds(left));
+    if value == 0 {
+        [0, 0]
+    } else {
+        [interval, now_ns() + value]
+    }
+}
+
 /// setitimer and alarm. Their effect is private: a rollback sets the committed timer again.
 pub fn set(e: &mut Engine, call: &Call) -> i64 {
     let r = native(call);
@@ -21,15 +31,12 @@ pub fn set(e: &mut Engine, call: &Call) -> i64 {
         return r;
     }
     let a = call.args;
-    let (interval, value) = match call.nr {
-        nr::ALARM => (0, nanoseconds([a[0] & 0xffff_ffff, 0])),
+    let [a0, a1, b0, b1] = match call.nr {
+        nr::ALARM => [0, 0, a[0] & 0xffff_ffff, 0],
         _ if a[0] != ITIMER_REAL => return r,
-        _ => match user::read::<[u64; 4]>(a[1]) {
-            Some(t) => (nanoseconds([t[0], t[1]]), nanoseconds([t[2], t[3]])),
-            None => (0, 0),
-        },
+        _ => user::read::<[u64; 4]>(a[1]).unwrap_or_default(),
     };
-    e.kernel.itimer = if value == 0 { [0, 0] } else { [interval, now_ns() + value] };
+    e.kernel.itimer = as_kept([a0, a1], [b0, b1]);
     e.kernel_dirty = true;
     r
 }

@@ -1,0 +1,206 @@
+//! How a program is protected: the options that all commands have which begin that.
+
+use crate::duration;
+use clap::{Args, ValueEnum};
+use outlast_archive::Policy;
+use outlast_image::inject::option;
+#[cfg(feature = "mutants")]
+use outlast_image::mutant::Mutant;
+use outlast_interfaces::sysc::Visible;
+use outlast_interfaces::{checkpoint, crash, hang, visible};
+use outlast_pins::Wishes;
+use outlast_supervisor::options::Options;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Options of protection
+#[derive(Args)]
+pub struct How {
+    /// Keep the store in this folder of a disk rather than in memory
+    #[arg(long, value_name = "DIR")]
+    pub store: Option<PathBuf>,
+    /// What commits stand before
+    #[arg(long, value_enum, default_value = "visible")]
+    commit: When,
+    /// Commit at least this often while the program computes (50ms, 1s, never)
+    ///
+    /// auto: every second, or less often where that would take more than a hundredth of the time; with --commit manual never.
+    #[arg(long, value_name = "DURATION", default_value = "auto", value_parser = Every::parse)]
+    every: Every,
+    /// How pages that were written are found
+    #[arg(long, value_enum, default_value = "auto")]
+    tracker: Tracker,
+    /// Attempts against the same fatal signal before the program may die of it
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    retries: u32,
+    /// Keep older states of the program: one every so often, for so long, in so much room (10s:1h:256MiB)
+    ///
+    /// The last two may be left out, and are 1h and 256MiB then. The last 32 all stay; older ones thin out to an eighth of their age
+    /// between two. See `outlast generations`, `rewind` and `fork`. A program that fails the same way after all
+    /// --retries goes back to the newest of them, then to older ones, before it may die.
+    #[arg(long, value_name = "EVERY:FOR:BUDGET")]
+    generations: Option<Policy>,
+    /// Encrypt these states with the key in this file: at least 32 random bytes, which nobody else may read
+    ///
+    /// It is needed again to go back to one, and is not kept: without it they are lost. Not encrypted is the store itself, the
+    /// program's present state: with --store, have that folder on an encrypted file system.
+    #[arg(long, value_name = "KEYFILE", requires = "generations")]
+    pub encrypt: Option<PathBuf>,
+    /// Do not use io_uring; a kill within a system call may then lose or repeat it
+    #[arg(long)]
+    no_io_uring: bool,
+    /// Do not rewrite the program's system call sites in memory
+    #[arg(long)]
+    no_rewrite: bool,
+    /// End what hangs, and go on from the last commit: a thread that computes for longer without a system call than it has before at that place
+    ///
+    /// A place is known when it has been seen fifty times, which takes at least some twelve seconds. With a DURATION whatever computes for that long
+    /// counts as a hang, known or not. Without --every the program is not committed while it computes, so that it goes on from before the hang.
+    #[arg(long, value_name = "DURATION", num_args = 0..=1, default_missing_value = "learn", require_equals = true, value_parser = Hang::parse)]
+    hang: Option<Hang>,
+    /// Read the whole store back at once when the program is recovered
+    #[arg(long)]
+    eager: bool,
+    /// Size of the log of commits before it is folded
+    #[arg(long, hide = true, value_name = "BYTES", default_value_t = Options::default().ring_len)]
+    ring: u64,
+    /// How the program's page faults are learnt of; each falls back to the next
+    #[arg(long, hide = true, value_enum, default_value = "list")]
+    faults: Faults,
+    /// Look at all of memory after every commit for what it missed
+    #[arg(long, hide = true)]
+    check_commits: bool,
+    /// Switch one mechanism off
+    #[cfg(feature = "mutants")]
+    #[arg(long, hide = true, value_parser = hook)]
+    test_hook: Vec<Mutant>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum When {
+    /// Every event that somebody could see; what a program prints in quick succession leaves together, up to half a millisecond late
+    Visible,
+    /// The same, each output alone
+    Each,
+    /// When asked by `outlast commit`, and as often as --every says: files go back to the commit, too, but what was sent since is
+    /// sent again
+    Manual,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Tracker {
+    /// The best one the kernel has
+    Auto,
+    /// The kernel notes written pages (Linux 6.7)
+    Async,
+    /// Write-protect and signal (any kernel)
+    Mprotect,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Faults {
+    /// A BPF program lists them
+    List,
+    /// A perf event samples them
+    Samples,
+    /// The kernel counts them
+    Count,
+}
+
+/// What counts as a hang.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Hang(Option<Duration>);
+
+impl Hang {
+    fn parse(text: &str) -> Result<Hang, String> {
+        match text {
+            "learn" => Ok(Hang(None)),
+            _ => duration::parse(text).map(|limit| Hang(Some(limit))),
+        }
+    }
+}
+
+/// What `--every auto` begins with.
+const AUTO: Duration = Duration::from_secs(1);
+
+/// How often to commit while the program computes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Every {
+    Auto,
+    Never,
+    At(Duration),
+}
+
+impl Every {
+    fn parse(text: &str) -> Result<Every, String> {
+        match text {
+            "auto" => Ok(Every::Auto),
+            "never" => Ok(Every::Never),
+            _ => duration::parse(text).map(Every::At),
+        }
+    }
+}
+
+impl How {
+    /// What no kernel offers here, in words.
+    pub fn is_impossible(&self) -> Option<&'static str> {
+        let lacks = self.tracker == Tracker::Async && !outlast_supervisor::privileges::kernel_notes_written_pages();
+        lacks.then_some("--tracker async needs Linux 6.7; use --tracker auto")
+    }
+
+    /// Are commits made only when asked for?
+    pub fn is_manual(&self) -> bool {
+        self.commit == When::Manual
+    }
+
+    /// What the modules are to do.
+    pub fn wishes(&self) -> Wishes {
+        let outputs = if self.commit == When::Each { Visible::Each } else { Visible::Together };
+        let sparing = self.every == Every::Auto;
+        Wishes {
+            crash: crash::Settings { retries: self.retries },
+            visible: (self.commit != When::Manual).then_some(visible::Settings { outputs }),
+            checkpoint: self.interval().map(|every| checkpoint::Settings { every, sparing }),
+            hang: self.hang(),
+        }
+    }
+
+    /// How the engine is to do what it does, whatever the modules say.
+    pub fn options(&self) -> Options {
+        let mut options = Options {
+            #[cfg(feature = "mutants")]
+            mutants: self.test_hook.iter().fold(0, |all, mutant| all | mutant.bit()),
+            retries: self.retries,
+            ring_len: self.ring,
+            generations: self.generations,
+            hang: self.hang(),
+            ..Options::default()
+        };
+        options.set(option::TRACKER_MPROTECT, self.tracker == Tracker::Mprotect);
+        options.set(option::NO_RING, self.no_io_uring);
+        options.set(option::NO_REWRITE, self.no_rewrite);
+        options.set(option::EAGER, self.eager);
+        options.set(option::NO_FAULT_LIST, self.faults != Faults::List);
+        options.set(option::NO_FAULT_SAMPLES, self.faults == Faults::Count);
+        options.set(option::CHECK_COMMITS, self.check_commits);
+        options
+    }
+
+    fn hang(&self) -> Option<hang::Settings> {
+        self.hang.map(|Hang(limit)| hang::Settings::with_limit(limit))
+    }
+
+    fn interval(&self) -> Option<Duration> {
+        match self.every {
+            // A commit in the middle of a hang would be what is gone back to.
+            Every::Auto if self.commit != When::Manual && self.hang.is_none() => Some(AUTO),
+            Every::Auto | Every::Never => None,
+            Every::At(interval) => Some(interval),
+        }
+    }
+}
+
+#[cfg(feature = "mutants")]
+fn hook(name: &str) -> Result<Mutant, String> {
+    Mutant::named(name).ok_or_else(|| "no mechanism has this name".to_string())
+}
