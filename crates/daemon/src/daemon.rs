@@ -35,16 +35,16 @@ const PULSE: Duration = Duration::from_secs(1);
 /// How many files it may want to have open: the kernel refuses an execution that it cannot hand over.
 const FILES: u64 = 4096;
 
-/// Watches until it is told to end. Signals: SIGHUP reads the policies again, SIGTERM and SIGINT end it. Programs that are protected by
+/// Watches until it is told to end. Signals: SIGHUP reads the policies again, and has an outlast take over that was installed since; SIGTERM and SIGINT end it. Programs that are protected by
 /// then stay so.
 ///
 /// # Errors
 /// It cannot watch here.
 pub fn run(request: Request) -> Result<(), Error> {
     let lock = lock(&request.lock)?;
-    let signals = SigSet::from_iter([Signal::SIGHUP, Signal::SIGTERM, Signal::SIGINT]);
-    signals.thread_block().map_err(|e| Error::Kernel("block signals", e))?;
-    let signals = SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
+    let wanted = SigSet::from_iter([Signal::SIGHUP, Signal::SIGTERM, Signal::SIGINT]);
+    wanted.thread_block().map_err(|e| Error::Kernel("block signals", e))?;
+    let signals = SignalFd::with_flags(&wanted, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
         .map_err(|e| Error::Kernel("receive signals", e))?;
     let limit = getrlimit(Resource::Nofile);
     let files = limit.maximum.map_or(FILES, |most| most.min(FILES)).max(limit.current.unwrap_or(FILES));
@@ -71,6 +71,9 @@ pub fn run(request: Request) -> Result<(), Error> {
         match signals.read_signal().ok().flatten().map(|info| info.ssi_signo as i32) {
             Some(libc::SIGHUP) => {
                 tell(&[NotifyState::Reloading, NotifyState::monotonic_usec_now().unwrap_or(NotifyState::Reloading)]);
+                watching.become_installed();
+                // To execute another program unblocks them.
+                wanted.thread_block().map_err(|e| Error::Kernel("block signals", e))?;
                 let _ = ask.send(());
             }
             Some(_) => {

@@ -1,6 +1,6 @@
 //! Puts `outlast run` in front of a program that has just begun, if a policy wants it protected.
 
-use crate::process::{self, identity, Identity};
+use crate::process::{self, identity, Identity, Ours};
 use libc::pid_t;
 use outlast_policy::{Policies, Setting, Subject, Verdict};
 use outlast_supervisor::remote::Remote;
@@ -8,7 +8,7 @@ use outlast_supervisor::trace::{self, Fault};
 use rustix::io::Errno;
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// A file that was executed, as it was when that was held.
 pub struct Executed {
@@ -28,8 +28,8 @@ pub enum Outcome {
     Unprotected(String, String),
 }
 
-/// For a process of ours that stands at the beginning of a program: decides, acts, and lets it go. `outlast`: the path of this program.
-pub fn interpose(pid: pid_t, executed: &Executed, policies: &Policies, outlast: &Path) -> Outcome {
+/// For a process of ours that stands at the beginning of a program: decides, acts, and lets it go. `outlast`: the file of this program.
+pub fn interpose(pid: pid_t, executed: &Executed, policies: &Policies, outlast: &Ours) -> Outcome {
     let Some((place, settings, user)) = wish(pid, executed, policies) else {
         // If this fails it is gone.
         let _ = trace::detach(pid, 0);
@@ -45,7 +45,7 @@ pub fn interpose(pid: pid_t, executed: &Executed, policies: &Policies, outlast: 
     };
     match execute(pid, &file, &words) {
         Ok(Ok(())) => Outcome::Protected(place),
-        Ok(Err(e)) => unprotected(format!("it cannot execute {}: {e}", outlast.display())),
+        Ok(Err(e)) => unprotected(format!("it cannot execute {}: {e}", outlast.path.display())),
         Err(Fault::Gone(_)) => Outcome::NotMeant,
         Err(fault) => unprotected(fault.to_string()),
     }
@@ -85,12 +85,16 @@ fn command(
     executed: &Executed,
     settings: &[Setting],
     IsPlain(is_plain): IsPlain,
-    outlast: &Path,
+    outlast: &Ours,
 ) -> Result<Command, &'static str> {
     if !is_plain {
         return Err("it has privileges of its file (set-user-ID, capabilities), which would be lost");
     }
-    if identity(process::seen_by(pid, outlast)) != identity(outlast) {
+    if outlast.is_replaced() {
+        // It may want to be told otherwise what to do.
+        return Err("another outlast was installed since the daemon began; send that SIGHUP");
+    }
+    if identity(process::seen_by(pid, &outlast.path)) != outlast.identity {
         return Err("there is no outlast where it runs, in another root");
     }
     // Of a script this is the interpreter, with which the arguments begin by now. Another file could take its name before that is
@@ -113,7 +117,7 @@ fn command(
     for word in [b"--begun", file, device.as_bytes(), inode.as_bytes(), called, &comm, b"--"] {
         words.push(c(word)?);
     }
-    Ok((c(outlast.as_os_str().as_bytes())?, words))
+    Ok((c(outlast.path.as_os_str().as_bytes())?, words))
 }
 
 /// The inner error is execve's: then it goes on as what it was.

@@ -11,6 +11,24 @@ use std::path::{Path, PathBuf};
 /// A file, whatever its name.
 pub type Identity = (u64, u64);
 
+/// The file of this program.
+pub struct Ours {
+    pub path: PathBuf,
+    /// Which one that was in the beginning; another one may have been installed since.
+    pub identity: Option<Identity>,
+}
+
+impl Ours {
+    pub fn new(path: PathBuf) -> Self {
+        Self { identity: identity(&path), path }
+    }
+
+    /// Whether another one has its place.
+    pub fn is_replaced(&self) -> bool {
+        identity(&self.path).is_some_and(|there| Some(there) != self.identity)
+    }
+}
+
 /// The file at this path, links followed.
 pub fn identity(path: impl AsRef<Path>) -> Option<Identity> {
     let stat = stat(path.as_ref()).ok()?;

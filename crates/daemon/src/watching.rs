@@ -4,7 +4,7 @@ use crate::deadline::Deadline;
 use crate::execs::{Execs, Held};
 use crate::executing::Executing;
 use crate::interposing::{interpose, Executed, Outcome};
-use crate::process::{self, identity, Identity};
+use crate::process::{self, identity, Ours};
 use crate::seats::{Seat, Seats};
 use libc::pid_t;
 use outlast_policy::Policies;
@@ -12,7 +12,9 @@ use outlast_supervisor::say::say;
 use outlast_supervisor::switch::Whose;
 use outlast_supervisor::trace::Fault;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 use std::thread;
@@ -23,11 +25,9 @@ pub struct Watching {
     pub execs: Arc<Execs>,
     policies: Mutex<Arc<Policies>>,
     seats: Arc<Seats>,
-    outlast: PathBuf,
+    outlast: Ours,
     /// While this file is there everything is let go.
     switch: PathBuf,
-    /// What that was a path of in the beginning; another one may have been installed since.
-    identity: Option<Identity>,
     /// Goes on as long as executions are let go.
     beats: AtomicU64,
     /// Shared by threads that are in the middle of a process's first instructions: should the daemon end then, that would end, too.
@@ -54,12 +54,22 @@ impl Watching {
             execs: Arc::new(execs),
             policies: Mutex::default(),
             seats: Arc::default(),
-            identity: identity(&outlast),
-            outlast,
+            outlast: Ours::new(outlast),
             switch,
             beats: AtomicU64::new(0),
             interposing: RwLock::default(),
         }
+    }
+
+    /// Executes the outlast that was installed in place of this one, if one was, with the same arguments. Returns if there is none, or if
+    /// that fails.
+    pub fn become_installed(&self) {
+        if !self.outlast.is_replaced() {
+            return;
+        }
+        let _pause = self.pause();
+        let e = Command::new(&self.outlast.path).args(std::env::args_os().skip(1)).exec();
+        say(format_args!("daemon: cannot execute {}, goes on as it is: {e}", self.outlast.path.display()));
     }
 
     pub fn follow(&self, policies: Policies) {
@@ -147,7 +157,7 @@ impl Watching {
     /// outlast itself starts programs natively where it cannot protect them.
     fn is_ours(&self, thread: pid_t) -> bool {
         let runs = process::executable(thread);
-        runs == self.identity || runs == identity(&self.outlast)
+        runs == self.outlast.identity || runs == identity(&self.outlast.path)
     }
 
     /// Waits until the process has become the program, decides, and acts.

@@ -274,7 +274,9 @@ fn what_the_unit_leaves_the_daemon_is_enough() {
     let left = unit.lines().find_map(|line| line.strip_prefix("CapabilityBoundingSet=")).unwrap();
     let set: String =
         left.split(' ').map(|name| format!(",+{}", name.trim_start_matches("CAP_").to_lowercase())).collect();
-    let words = ["/usr/bin/setpriv", "--no-new-privs", "--bounding-set", &format!("-all{set}")].map(String::from);
+    let words =
+        ["/usr/bin/setpriv", "--no-new-privs", "--bounding-set", &format!("-all{set}"), env!("CARGO_BIN_EXE_outlast")]
+            .map(String::from);
     let Some(daemon) = Daemon::begin_by("[[protect]]\nexecutable = \"$BIN/*\"\n", &words) else { return };
     let server = daemon.program(SHELL, "server");
     let mut talk = Conversation::with(daemon.command(&server).args(["-c", COUNTS]));
@@ -286,6 +288,58 @@ fn what_the_unit_leaves_the_daemon_is_enough() {
     fs::set_permissions(&privileged, fs::Permissions::from_mode(0o4755)).unwrap();
     let output = daemon.command(&privileged).arg("-u").uid(65534).gid(65534).output().unwrap();
     assert_eq!(output.stdout, b"0\n", "{}", said(&output));
+}
+
+#[test]
+fn another_outlast_that_was_installed_takes_over_from_the_daemon() {
+    let home = Home::new();
+    let install = || {
+        let (new, place) = (home.file("outlast.new"), home.file("outlast"));
+        let copied = Command::new("/usr/bin/cp").arg(env!("CARGO_BIN_EXE_outlast")).arg(&new).status().unwrap();
+        assert!(copied.success());
+        fs::rename(&new, &place).unwrap();
+        place
+    };
+    let place = install();
+    let words = [place.to_str().unwrap().to_string()];
+    let Some(daemon) = Daemon::begin_by(SERVER, &words) else { return };
+    let server = daemon.program(SHELL, "server");
+    let mut before = Conversation::with(daemon.command(&server).args(["-c", COUNTS]));
+    assert_eq!((before.ask("a"), runs(before.child.id())), ("1 a".into(), "outlast".into()));
+    install();
+    let mut talk = Conversation::with(daemon.command(&server).args(["-c", COUNTS]));
+    assert_eq!((talk.ask("a"), runs(talk.child.id())), ("1 a".into(), "server".into()));
+    daemon.said("another outlast was installed");
+    daemon.signal(libc::SIGHUP);
+    let file = fs::metadata(&place).unwrap();
+    until("the other daemon", || daemon.executable() == (file.dev(), file.ino()));
+    until("its policies", || daemon.log().matches("1 policies").count() == 2);
+    let mut talk = Conversation::with(daemon.command(&server).args(["-c", COUNTS]));
+    assert_eq!((talk.ask("a"), runs(talk.child.id())), ("1 a".into(), "outlast".into()));
+    kill(&daemon.home.await_protected("server")["pid"], libc::SIGKILL);
+    assert_eq!(before.ask("b"), "2 b");
+}
+
+#[test]
+fn a_daemon_that_is_told_to_end_takes_nothing_with_it_that_begins_just_then() {
+    for moment in [0, 3, 7, 13, 29] {
+        let Some(mut daemon) = Daemon::begin(SERVER) else { return };
+        let server = daemon.program(SHELL, "server");
+        let start =
+            |n: usize| daemon.command(&server).args(["-c", &format!("echo {n}")]).stdout(Stdio::piped()).spawn();
+        let mut children = Vec::new();
+        for n in 0..30 {
+            children.push(start(n).unwrap());
+            if n == moment {
+                daemon.signal(libc::SIGTERM);
+            }
+        }
+        for (n, child) in children.into_iter().enumerate() {
+            let output = support::finish(child);
+            assert_eq!(String::from_utf8_lossy(&output.stdout), format!("{n}\n"), "{}", said(&output));
+        }
+        assert_eq!(daemon.ended().code(), Some(0));
+    }
 }
 
 #[test]

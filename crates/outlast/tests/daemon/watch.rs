@@ -3,6 +3,7 @@
 use crate::support::{until, Home};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 
@@ -21,7 +22,7 @@ impl Daemon {
         Self::begin_by(policy, &[])
     }
 
-    /// The same, started by these words.
+    /// The same, by these words and `daemon`.
     pub fn begin_by(policy: &str, words: &[String]) -> Option<Self> {
         // SAFETY: plain system call.
         if unsafe { libc::geteuid() } != 0 {
@@ -37,7 +38,7 @@ impl Daemon {
             [] => home.outlast(["daemon"]),
             [program, rest @ ..] => {
                 let mut command = Command::new(program);
-                command.args(rest).args([env!("CARGO_BIN_EXE_outlast"), "daemon"]);
+                command.args(rest).arg("daemon");
                 command
             }
         };
@@ -67,6 +68,12 @@ impl Daemon {
     /// Waits until it has said this.
     pub fn said(&self, what: &str) {
         until(&format!("{what:?} from the daemon: {}", self.log()), || self.log().contains(what));
+    }
+
+    /// The file that it runs.
+    pub fn executable(&self) -> (u64, u64) {
+        let file = fs::metadata(format!("/proc/{}/exe", self.process.0.id())).unwrap();
+        (file.dev(), file.ino())
     }
 
     pub fn log(&self) -> String {
