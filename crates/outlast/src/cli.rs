@@ -1,8 +1,8 @@
 //! Commands and their options.
 
 use crate::{
-    check, commit, completions, fork, generations, log, manual, module, pin, ps, resume, rewind, rm, run, stop,
-    supervise,
+    check, commit, completions, fork, generations, inject, log, manual, module, pin, ps, report, resume, rewind, rm,
+    run, stop, supervise,
 };
 use clap::{Parser, Subcommand};
 use outlast_supervisor::Error;
@@ -30,6 +30,8 @@ enum Command {
     Rm(rm::Rm),
     Module(module::Module),
     Pin(pin::Pin),
+    Inject(inject::Inject),
+    Report(report::Report),
     Completions(completions::Completions),
     #[command(hide = true)]
     Manual(manual::Manual),
@@ -54,6 +56,8 @@ impl Cli {
             Command::Rm(command) => command.execute(),
             Command::Module(command) => command.execute(),
             Command::Pin(command) => command.execute(),
+            Command::Inject(command) => command.execute(),
+            Command::Report(command) => command.execute(),
             Command::Completions(command) => command.execute(),
             Command::Manual(command) => command.execute(),
             Command::Supervise(command) => command.execute(),
