@@ -21,8 +21,9 @@ impl House {
     /// Builds a house: the state folder on a tmpfs, and the template of working folders.
     pub fn build(target: &Target, campaign: &Path, results: &Path) -> Result<Self, Error> {
         let place = Path::new("/dev/shm");
-        let folder =
-            tempfile::Builder::new().prefix(PREFIX).tempdir_in(place).map_err(on("make a folder in", place))?;
+        let private = fs::Permissions::from_mode(0o700);
+        let folder = tempfile::Builder::new().prefix(PREFIX).permissions(private).tempdir_in(place);
+        let folder = folder.map_err(on("make a folder in", place))?;
         let house = Self { folder };
         let note = results.join(NOTE);
         fs::write(&note, house.folder.path().as_os_str().as_encoded_bytes()).map_err(on("write", &note))?;
@@ -55,7 +56,8 @@ impl House {
 
     /// A new working folder, gone with the value.
     pub fn room(&self) -> Result<Room, Error> {
-        let folder = tempfile::Builder::new().prefix("run.").tempdir_in(self.folder.path());
+        let private = fs::Permissions::from_mode(0o700);
+        let folder = tempfile::Builder::new().prefix("run.").permissions(private).tempdir_in(self.folder.path());
         let folder = folder.map_err(on("make a folder in", self.folder.path()))?;
         let room = Room { folder };
         copy(&self.template(), &room.work())?;

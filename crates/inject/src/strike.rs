@@ -126,7 +126,7 @@ fn memory(tracee: &Tracee, tid: pid_t, fault: &Fault, rng: &mut Rng) -> Result<O
     let what = format!("bit {} at {address:#x}", bits.join(", "));
     let watch = match area {
         Some(Area::Text) => (address, Watch::Execution),
-        _ => (address & !7, Watch::Access),
+        _ => (address, Watch::Access),
     };
     Ok(Some(Struck { watch: Some(watch), ..Struck::now(Place::Program, what, None) }))
 }

@@ -43,7 +43,7 @@ pub enum Event {
 pub struct Tracee {
     pub pid: pid_t,
     threads: BTreeMap<pid_t, Thread>,
-    /// Started under trace: new threads then begin with SIGSTOP.
+    /// New ones that have not stopped yet, as each does first.
     fresh: Vec<pid_t>,
     /// How it ended, if this was told here.
     pub end: Option<End>,
@@ -171,6 +171,13 @@ impl Tracee {
             }
             return None;
         };
+        // What the engine clones to be its anchor, for example, is no thread, and none of ours.
+        if self.fresh.contains(&tid) && !threads_of(self.pid).contains(&tid) {
+            self.fresh.retain(|fresh| *fresh != tid);
+            self.threads.remove(&tid);
+            let _ = trace::detach(tid, 0);
+            return None;
+        }
         self.threads.insert(tid, Thread::Stopped(0));
         match stop {
             Stop { event: libc::PTRACE_EVENT_CLONE, .. } => {
@@ -250,7 +257,18 @@ impl Tracee {
         for (tid, thread) in std::mem::take(&mut self.threads) {
             clear_debug(tid);
             let signal = if let Thread::Stopped(signal) = thread { signal } else { 0 };
-            let _ = trace::detach(tid, signal);
+            if trace::detach(tid, signal).is_err() {
+                self.threads.insert(tid, Thread::Running);
+            }
+        }
+        // Who was killed meanwhile is ours to wait for, or its own parent would never hear of it.
+        while !self.threads.is_empty() && Instant::now() < deadline {
+            self.next(deadline);
+            for tid in self.stopped() {
+                if trace::detach(tid, 0).is_ok() {
+                    self.threads.remove(&tid);
+                }
+            }
         }
         self.end
     }
@@ -297,7 +315,7 @@ const DEBUG_REGISTERS: u64 = std::mem::offset_of!(libc::user, u_debugreg) as u64
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Watch {
     Execution,
-    /// Reads and writes of the eight bytes at this address.
+    /// Reads and writes of the byte at this address.
     Access,
 }
 
@@ -305,7 +323,7 @@ pub enum Watch {
 pub fn set_debug(tid: pid_t, address: u64, watch: Watch) -> Result<(), Errno> {
     let kind = match watch {
         Watch::Execution => 0,
-        Watch::Access => 0b1011,
+        Watch::Access => 0b0011,
     };
     request(libc::PTRACE_POKEUSER, tid, DEBUG_REGISTERS + 7 * 8, 0)?;
     request(libc::PTRACE_POKEUSER, tid, DEBUG_REGISTERS, address)?;

@@ -12,11 +12,35 @@ pub struct Report {
     /// The folder with the results of `outlast inject`
     #[arg(value_name = "DIR")]
     folder: PathBuf,
+    /// Comma-separated values
+    #[arg(long, conflicts_with = "json")]
+    csv: bool,
+    /// One JSON object: campaign, rows, experiments
+    #[arg(long)]
+    json: bool,
+    /// Also write a page with tables and plots, which loads nothing, to this file
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 }
 
 impl Report {
     pub fn execute(self) -> Result<i32, Error> {
-        text(&self.folder)
+        let results = match Results::read(&self.folder) {
+            Ok(results) => results,
+            Err(failure) => return Ok(inject::failed(&failure)),
+        };
+        if let Some(file) = &self.html {
+            let page = match results.html() {
+                Ok(page) => page,
+                Err(failure) => return Ok(inject::failed(&failure)),
+            };
+            std::fs::write(file, page).map_err(Error::Output)?;
+        }
+        match (self.csv, self.json) {
+            (true, _) => output::text(&results.csv()),
+            (_, true) => output::json(&results.json()),
+            _ => output::text(&results.text()),
+        }
     }
 }
 

@@ -1,5 +1,8 @@
 //! Tables and plots of a campaign's results.
 
+mod csv;
+mod page;
+mod plots;
 mod table;
 mod wilson;
 
@@ -23,6 +26,20 @@ impl Report {
 
     pub fn text(&self) -> String {
         table::text(&self.head, &self.rows())
+    }
+
+    pub fn csv(&self) -> String {
+        csv::text(&self.rows())
+    }
+
+    /// Everything, for programs: the campaign, rows, and experiments.
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::json!({ "campaign": self.head, "rows": self.rows(), "experiments": self.experiments })
+    }
+
+    /// A page with tables and plots that needs nothing else.
+    pub fn html(&self) -> Result<String, Error> {
+        page::html(&self.head, &self.rows(), &self.experiments)
     }
 
     fn rows(&self) -> Vec<table::Row> {

@@ -115,37 +115,43 @@ const HEAD: [&str; 15] = [
     "RECOVERY µs (50/90/99 %)",
 ];
 
+/// Head and rows in words.
+pub fn lines(rows: &[Row]) -> Vec<[String; 15]> {
+    std::iter::once(HEAD.map(String::from)).chain(rows.iter().map(cells)).collect()
+}
+
+fn cells(row: &Row) -> [String; 15] {
+    let outcome = |o: Outcome| row.of(o).to_string();
+    let [not, correct, error, crash, hang, silent, impossible] = judge::ALL.map(outcome);
+    let share = match (row.correct, row.interval) {
+        (Some(share), Some([low, high])) => {
+            format!("{:.1} % ({:.1}–{:.1})", share * 100.0, low * 100.0, high * 100.0)
+        }
+        _ => "-".into(),
+    };
+    let times = row.recovery_us.map_or("-".into(), |[a, b, c]| format!("{a:.0}/{b:.0}/{c:.0}"));
+    [
+        row.setting.clone(),
+        row.class().into(),
+        row.injected.to_string(),
+        not,
+        correct,
+        error,
+        crash,
+        hang,
+        silent,
+        impossible,
+        share,
+        row.detected.to_string(),
+        row.recovered.to_string(),
+        row.gave_up.to_string(),
+        times,
+    ]
+}
+
 /// The table for a person.
 pub fn text(head: &Head, rows: &[Row]) -> String {
-    let cells = |row: &Row| -> [String; 15] {
-        let outcome = |o: Outcome| row.of(o).to_string();
-        let [not, correct, error, crash, hang, silent, impossible] = judge::ALL.map(outcome);
-        let share = match (row.correct, row.interval) {
-            (Some(share), Some([low, high])) => {
-                format!("{:.1} % ({:.1}–{:.1})", share * 100.0, low * 100.0, high * 100.0)
-            }
-            _ => "-".into(),
-        };
-        let times = row.recovery_us.map_or("-".into(), |[a, b, c]| format!("{a:.0}/{b:.0}/{c:.0}"));
-        [
-            row.setting.clone(),
-            row.class().into(),
-            row.injected.to_string(),
-            not,
-            correct,
-            error,
-            crash,
-            hang,
-            silent,
-            impossible,
-            share,
-            row.detected.to_string(),
-            row.recovered.to_string(),
-            row.gave_up.to_string(),
-            times,
-        ]
-    };
-    let lines: Vec<[String; 15]> = std::iter::once(HEAD.map(String::from)).chain(rows.iter().map(cells)).collect();
+    let lines = lines(rows);
     let widths: [usize; 15] =
         std::array::from_fn(|i| lines.iter().map(|line| line[i].chars().count()).max().unwrap_or(0));
     let line = |cells: &[String; 15]| {
