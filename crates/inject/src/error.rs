@@ -18,6 +18,8 @@ pub enum Error {
     BadResults(PathBuf, usize),
     /// {0}: another campaign writes to it; wait for its end, or give another folder with --out
     Busy(PathBuf),
+    /// {0}: results go to a folder that is yours and that nobody else may write to; give another one with --out
+    NotOurs(PathBuf),
     /// the unharmed target does not run: {0}
     Unharmed(String),
     /// cannot prepare the target's folder: {0}

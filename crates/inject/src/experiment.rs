@@ -106,6 +106,7 @@ impl Laboratory<'_> {
             same: objection.is_none(),
             struck: struck.is_some(),
             activated: struck.as_ref().and_then(|s| s.activated),
+            client_failed: self.oracle.client_failed(&view),
             detected,
         };
         Ok(Some(Experiment {

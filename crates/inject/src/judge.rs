@@ -12,7 +12,7 @@ pub enum Outcome {
     NotActivated,
     /// As without a fault.
     Correct,
-    /// The program told of a failure by its own exit status.
+    /// The program told of a failure by its own exit status, or its client saw one.
     Error,
     /// A signal ended it.
     Crash,
@@ -57,6 +57,8 @@ pub struct Facts {
     pub same: bool,
     pub struck: bool,
     pub activated: Option<bool>,
+    /// Its client ended in another way than that of an unharmed run.
+    pub client_failed: bool,
     /// Outlast noticed something.
     pub detected: bool,
 }
@@ -68,7 +70,7 @@ pub fn outcome(facts: &Facts) -> Outcome {
         _ if facts.same && idle => Outcome::NotActivated,
         _ if facts.same => Outcome::Correct,
         (_, Some(End::Killed(_))) if facts.end != facts.expected => Outcome::Crash,
-        _ if facts.end != facts.expected => Outcome::Error,
+        _ if facts.end != facts.expected || facts.client_failed => Outcome::Error,
         _ => Outcome::FailSilence,
     }
 }
@@ -79,7 +81,16 @@ mod tests {
 
     fn facts() -> Facts {
         let end = Some(End::Exited(0));
-        Facts { ending: Ending::Ended, end, expected: end, same: true, struck: true, activated: None, detected: false }
+        Facts {
+            ending: Ending::Ended,
+            end,
+            expected: end,
+            same: true,
+            struck: true,
+            activated: None,
+            client_failed: false,
+            detected: false,
+        }
     }
 
     #[test]
@@ -92,6 +103,7 @@ mod tests {
         let killed = Facts { same: false, end: Some(End::Killed(11)), ..facts() };
         assert_eq!(outcome(&killed), Outcome::Crash);
         assert_eq!(outcome(&Facts { same: false, end: Some(End::Exited(2)), ..facts() }), Outcome::Error);
+        assert_eq!(outcome(&Facts { same: false, client_failed: true, ..facts() }), Outcome::Error);
         assert_eq!(outcome(&Facts { ending: Ending::TooLate, end: None, same: false, ..facts() }), Outcome::Hang);
     }
 }

@@ -16,6 +16,9 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+/// The name of how a client ended, among what can be seen.
+pub const CLIENT_STATUS: &str = "client status";
+
 /// What all runs of a campaign have in common.
 pub struct Stage<'a> {
     pub target: &'a Target,
@@ -86,6 +89,9 @@ impl Stage<'_> {
                 });
             }
         }
+        if !setting.protected {
+            ends_with_this_thread(&mut command);
+        }
         let child = Process::start(command, &words[0])?;
         let mut run = Run {
             child,
@@ -95,7 +101,9 @@ impl Stage<'_> {
             started: Instant::now(),
         };
         if let Some(words) = &self.target.drive {
-            match Process::start(self.command(words, room), &words[0]) {
+            let mut client = self.command(words, room);
+            ends_with_this_thread(&mut client);
+            match Process::start(client, &words[0]) {
                 Ok(drive) => run.drive = Some(drive),
                 Err(e) => {
                     run.kill();
@@ -116,6 +124,18 @@ impl Stage<'_> {
             .stdin(Stdio::null())
             .process_group(0);
         command
+    }
+}
+
+/// Has what is started end with the injector, also if that is killed. Of protected programs outlast would only start another
+/// supervisor: the next start of the campaign ends them.
+fn ends_with_this_thread(command: &mut Command) {
+    // SAFETY: one system call, without pointers.
+    unsafe {
+        command.pre_exec(|| match libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) {
+            -1 => Err(io::Error::last_os_error()),
+            _ => Ok(()),
+        });
     }
 }
 
@@ -219,7 +239,7 @@ impl Run {
             streams.extend([
                 ("client stdout", drive.stdout.end()),
                 ("client stderr", drive.stderr.end()),
-                ("client status", status),
+                (CLIENT_STATUS, status),
             ]);
         }
         (self.child.end, streams)

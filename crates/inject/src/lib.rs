@@ -14,6 +14,7 @@ mod experiment;
 mod group;
 mod judge;
 mod launch;
+mod liveness;
 mod memory_map;
 mod moment;
 mod oracle;

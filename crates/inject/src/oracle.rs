@@ -2,7 +2,7 @@
 
 use crate::campaign::Setting;
 use crate::error::Error;
-use crate::launch::{Manner, Run, Stage};
+use crate::launch::{Manner, Run, Stage, CLIENT_STATUS};
 use crate::room::{House, Room};
 use crate::view::{add_files, View};
 use crate::waiting::{self, for_end, Ending};
@@ -48,20 +48,32 @@ impl Oracle {
         self.expected.end
     }
 
+    /// Whether the client ended otherwise than it should.
+    pub fn client_failed(&self, view: &View) -> bool {
+        let status = |view: &View| view.parts.get(CLIENT_STATUS).cloned();
+        status(view) != status(&self.expected)
+    }
+
     /// What is wrong with a run; none if nobody can tell it from an unharmed one.
     pub fn objection(&self, stage: &Stage<'_>, room: &Room, view: &View) -> Option<String> {
         if view.end != self.expected.end {
             let expected = crate::view::ending(self.expected.end);
             return Some(format!("{}, expected {expected}", crate::view::ending(view.end)));
         }
-        let Some(check) = &stage.target.check else { return view.differs_from(&self.expected, &self.varying) };
-        let mut command = stage.command(check, room);
-        let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
-        match status {
-            Ok(status) if status.success() => None,
-            Ok(status) => Some(format!("check: {status}")),
-            Err(e) => Some(format!("check cannot be run: {e}")),
+        match &stage.target.check {
+            Some(check) => refused(stage, room, check),
+            None => view.differs_from(&self.expected, &self.varying),
         }
+    }
+}
+
+/// What a check command has against what a run left.
+fn refused(stage: &Stage<'_>, room: &Room, check: &[String]) -> Option<String> {
+    let status = stage.command(check, room).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    match status {
+        Ok(status) if status.success() => None,
+        Ok(status) => Some(format!("check: {status}")),
+        Err(e) => Some(format!("check cannot be run: {e}")),
     }
 }
 
@@ -84,7 +96,9 @@ pub fn unharmed(
     });
     let elapsed = run.started.elapsed();
     let view = view(run, &room)?;
+    let refused = stage.target.check.as_ref().and_then(|check| refused(stage, &room, check));
     match ending {
+        Ending::Ended if refused.is_some() => Err(Error::Unharmed(refused.unwrap_or_default())),
         Ending::Ended => Ok((view, Pace { elapsed, processor })),
         Ending::Interrupted => Err(Error::Interrupted),
         Ending::TooLate | Ending::Flood => {

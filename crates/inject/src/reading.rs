@@ -19,7 +19,16 @@ pub fn read(path: &Path) -> Result<(Campaign, String), Error> {
 fn parse(text: &str) -> Result<Campaign, (usize, String)> {
     let campaign: Campaign =
         toml::from_str(text).map_err(|e| (e.span().map_or(0, |span| span.start), e.message().to_string()))?;
-    let named = |key: &str| text.find(key).unwrap_or(0);
+    // The first line that begins so.
+    let named = |key: &str| {
+        let mut at = 0;
+        text.split_inclusive('\n').find_map(|line| {
+            let begins = line.trim_start().starts_with(key).then_some(at);
+            at += line.len();
+            begins
+        })
+    };
+    let named = |key: &str| named(key).unwrap_or(0);
     let wrong = |key: &str, why: &str| Err((named(key), why.to_string()));
     if campaign.count == 0 || campaign.count > 1_000_000 {
         return wrong("count", "count: from 1 to 1000000 faults");

@@ -4,7 +4,7 @@ use crate::error::{on, Error};
 use crate::record::{Experiment, Head, Line, VERSION};
 use std::fs::{self, File};
 use std::io::{Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 pub const FILE: &str = "results.jsonl";
@@ -24,7 +24,12 @@ pub struct Found {
 impl Results {
     /// Opens or makes the file in a folder; a line that a death cut short is taken off.
     pub fn open(folder: &Path) -> Result<(Self, Found), Error> {
-        fs::create_dir_all(folder).map_err(on("make", folder))?;
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(on("make", folder))?;
+        // In a folder that others share somebody else may have made it, and files in it lead anywhere.
+        let meta = fs::symlink_metadata(folder).map_err(on("look at", folder))?;
+        if !meta.is_dir() || meta.uid() != rustix::process::geteuid().as_raw() || meta.mode() & 0o022 != 0 {
+            return Err(Error::NotOurs(folder.into()));
+        }
         let path = folder.join(FILE);
         let mut options = File::options();
         options.read(true).write(true).create(true).truncate(false).mode(0o600).custom_flags(libc::O_NOFOLLOW);

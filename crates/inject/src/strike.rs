@@ -2,6 +2,7 @@
 
 use crate::branch;
 use crate::campaign::{Area, Fault, Kind};
+use crate::liveness;
 use crate::memory_map::{self, is_engine};
 use crate::remote_call;
 use crate::symbols;
@@ -70,7 +71,7 @@ pub fn strike(
 ) -> Result<Option<Struck>, Errno> {
     let place = place_of(tid)?;
     match fault.kind {
-        Kind::Register => register(tid, place, fault, rng).map(Some),
+        Kind::Register => register(tracee, tid, place, fault, rng, deadline).map(Some),
         Kind::Memory => memory(tracee, tid, fault, rng),
         Kind::Branch => branch(tracee, tid, deadline),
         Kind::Loop => endless(tracee, tid, place),
@@ -88,9 +89,16 @@ pub fn strike(
     }
 }
 
-fn register(tid: pid_t, place: Place, fault: &Fault, rng: &mut Rng) -> Result<Struck, Errno> {
+fn register(
+    tracee: &mut Tracee,
+    tid: pid_t,
+    place: Place,
+    fault: &Fault,
+    rng: &mut Rng,
+    deadline: Instant,
+) -> Result<Struck, Errno> {
     let mut all = registers(tid)?;
-    let mut what = Vec::new();
+    let (mut what, mut changed) = (Vec::new(), Vec::new());
     for _ in 0..fault.bits {
         let number = match fault.registers.as_slice() {
             [] => rng.usize(0..registers::GENERAL.len()),
@@ -98,10 +106,16 @@ fn register(tid: pid_t, place: Place, fault: &Fault, rng: &mut Rng) -> Result<St
         };
         let bit = rng.u32(0..64);
         *registers::at(&mut all, number) ^= 1 << bit;
+        changed.push(registers::name(number));
         what.push(format!("{} bit {bit}", registers::name(number)));
     }
     set_registers(tid, &all)?;
-    Ok(Struck::now(place, what.join(", "), None))
+    let struck = Struck::now(place, what.join(", "), None);
+    let activated = match place {
+        Place::Program => liveness::is_used(tracee, tid, &changed, deadline),
+        _ => None,
+    };
+    Ok(Struck { activated, ..struck })
 }
 
 fn memory(tracee: &Tracee, tid: pid_t, fault: &Fault, rng: &mut Rng) -> Result<Option<Struck>, Errno> {

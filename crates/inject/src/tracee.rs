@@ -3,7 +3,6 @@
 //! All requests have to come from the thread that attached. Nothing here waits without a deadline, and waits name their
 //! thread, for other experiments' processes are children of this process, too.
 
-use crate::error::Error;
 use libc::{c_void, pid_t, user_regs_struct};
 use outlast_supervisor::end::End;
 use outlast_supervisor::trace::{self, Stop};
@@ -351,10 +350,4 @@ pub fn dispatched_call(tid: pid_t) -> Option<i64> {
     request(libc::PTRACE_GETSIGINFO, tid, 0, info.as_mut_ptr() as u64).ok()?;
     // si_signo, si_errno, si_code, padding, then the address of the call and its number.
     (info[2] == USER_DISPATCH).then_some(i64::from(info[6]))
-}
-
-impl From<Errno> for Error {
-    fn from(e: Errno) -> Self {
-        Error::Outlast(outlast_supervisor::Error::Kernel("trace the target", e))
-    }
 }

@@ -1,23 +1,27 @@
-//! `outlast report`: tables and plots of an injection campaign.
+//! `outlast report`: tables and plots of injection campaigns.
 
 use crate::{inject, output};
 use clap::Args;
-use outlast_inject::report::Report as Results;
-use outlast_supervisor::Error;
+use outlast_inject::report::{markdown, Report as Results};
+use outlast_inject::Error as Failure;
+use outlast_supervisor::{say, Error};
 use std::path::{Path, PathBuf};
 
 /// Show what became of the faults of a campaign
 #[derive(Args)]
 pub struct Report {
-    /// The folder with the results of `outlast inject`
-    #[arg(value_name = "DIR")]
-    folder: PathBuf,
+    /// Folders with the results of `outlast inject`; several only with --markdown
+    #[arg(value_name = "DIR", required = true)]
+    folders: Vec<PathBuf>,
     /// Comma-separated values
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long, group = "form")]
     csv: bool,
     /// One JSON object: campaign, rows, experiments
-    #[arg(long)]
+    #[arg(long, group = "form")]
     json: bool,
+    /// Tables in Markdown, of all folders together and of each
+    #[arg(long, group = "form")]
+    markdown: bool,
     /// Also write a page with tables and plots, which loads nothing, to this file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
@@ -25,22 +29,32 @@ pub struct Report {
 
 impl Report {
     pub fn execute(self) -> Result<i32, Error> {
-        let results = match Results::read(&self.folder) {
-            Ok(results) => results,
-            Err(failure) => return Ok(inject::failed(&failure)),
-        };
+        if self.folders.len() > 1 && (!self.markdown || self.html.is_some()) {
+            say::say(format_args!("several folders are reported together only with --markdown; name one"));
+            return Ok(2);
+        }
+        match self.printed() {
+            Ok(text) => output::text(&text),
+            Err(failure) => Ok(inject::failed(&failure)),
+        }
+    }
+
+    fn printed(&self) -> Result<String, Failure> {
+        let results: Vec<Results> =
+            self.folders.iter().map(|folder| Results::read(folder)).collect::<Result<_, _>>()?;
+        if self.markdown {
+            return Ok(markdown::text(&results));
+        }
+        let Some(results) = results.first() else { return Ok(String::new()) };
         if let Some(file) = &self.html {
-            let page = match results.html() {
-                Ok(page) => page,
-                Err(failure) => return Ok(inject::failed(&failure)),
-            };
-            std::fs::write(file, page).map_err(Error::Output)?;
+            let page = results.html()?;
+            std::fs::write(file, page).map_err(|e| Failure::File("write", file.clone(), e))?;
         }
-        match (self.csv, self.json) {
-            (true, _) => output::text(&results.csv()),
-            (_, true) => output::json(&results.json()),
-            _ => output::text(&results.text()),
-        }
+        Ok(match (self.csv, self.json) {
+            (true, _) => results.csv(),
+            (_, true) => results.json().to_string() + "\n",
+            _ => results.text(),
+        })
     }
 }
 

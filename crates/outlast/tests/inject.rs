@@ -138,6 +138,64 @@ fn a_descriptor_that_is_closed_is_missed() {
     assert!(all.iter().all(|e| e["struck"] == true), "{all:#?}");
 }
 
+#[test]
+fn a_program_that_is_stopped_hangs() {
+    come_out("stop", None, "kind = 'signal'\nsignal = 'SIGSTOP'\nsymbol = 'show'\nnth = 2", "hang", "hang");
+}
+
+#[test]
+fn a_thread_that_ends_too_soon_is_missed_in_the_sum() {
+    let (native, _, all) = outcomes("thread", Some("threads"), "kind = 'thread'\nsymbol = 'count'\nnth = 3");
+    assert_eq!(native, "fail-silence", "{all:#?}");
+    assert!(all.iter().all(|e| e["struck"] == true), "{all:#?}");
+}
+
+/// What is harmed writes no name for its client, and ends as if all were well: only the client can tell.
+#[test]
+fn what_only_a_client_sees_is_an_error() {
+    let home = Home::new();
+    let script =
+        "import os\nopen('made', 'w').write('x')\ntry:\n  os.rename('made', 'ready')\nexcept OSError:\n  pass\n";
+    let client = "n=0; until [ -e ready ]; do n=$((n+1)); [ $n -lt 200 ] || exit 5; sleep 0.01; done; cat ready";
+    let text = format!(
+        "count = 1\n[target]\ncommand = ['/usr/bin/python3', '-c', {script:?}]\ndrive = ['sh', '-c', {client:?}]\n{BOTH}\
+         [[fault]]\nkind = 'failed-call'\ncall = 'rename'\nerror = 'EIO'\n"
+    );
+    let file = campaign(&home, "client", &text);
+    injects(&home, &file);
+    let all: Value = serde_json::from_slice(&report(&home, &file, "--json").stdout).unwrap();
+    let experiments = all["experiments"].as_array().unwrap();
+    assert!(experiments.iter().all(|e| e["outcome"] == "error" && e["end"] == "exit 0"), "{all:#}");
+}
+
+#[test]
+fn a_check_command_decides_where_output_varies() {
+    let home = Home::new();
+    let script = "import os\nopen('made', 'w').write(str(os.getpid()))\ntry:\n  os.rename('made', 'ready')\nexcept OSError:\n  pass\n";
+    for (kind, outcome) in [("slow-call", "correct"), ("failed-call", "fail-silence")] {
+        let text = format!(
+            "count = 1\n[target]\ncommand = ['/usr/bin/python3', '-c', {script:?}]\ncheck = ['test', '-s', 'ready']\n\
+             [[setting]]\nname = 'native'\n[[fault]]\nkind = '{kind}'\ncall = 'rename'\n"
+        );
+        let file = campaign(&home, kind, &text);
+        injects(&home, &file);
+        let all: Value = serde_json::from_slice(&report(&home, &file, "--json").stdout).unwrap();
+        assert_eq!(all["experiments"][0]["outcome"], outcome, "{all:#}");
+    }
+}
+
+#[test]
+fn results_do_not_go_to_a_folder_that_others_may_write_to() {
+    let home = Home::new();
+    let file = several(&home, "shared", 1);
+    let folder = file.with_extension("results");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::set_permissions(&folder, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    let output = home.outlast(["inject".as_ref(), file.as_os_str()]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(said(&output).contains("nobody else may write"), "{}", said(&output));
+}
+
 /// What real programs do, without a fault that strikes: nothing differs, and it is told that nothing struck.
 #[test]
 fn a_point_that_is_never_reached_is_not_activated() {

@@ -1,6 +1,7 @@
 //! Tables and plots of a campaign's results.
 
 mod csv;
+pub mod markdown;
 mod page;
 mod plots;
 mod table;
