@@ -1,7 +1,7 @@
 # make demo, make test, make bench: all a fresh Debian 12 with a Rust toolchain needs.
 CASES = cargo test --release -p outlast-cases
 
-.PHONY: build demo test bench campaign evaluation soak mutants power oom fuzz licences lint install-deps
+.PHONY: build demo test bench campaign campaign-programs evaluation soak mutants power oom fuzz licences lint install-deps
 
 build: install-deps
 	cargo build --release --workspace
@@ -65,9 +65,20 @@ evaluation: build
 
 # Injects faults into components under load, 500 into each service, in eight registers at once and in one; some five minutes. What
 # components say as they die lies in target/campaign.log; CAMPAIGN="--faults 50 --seed 7 fs", for example, goes to the program.
-campaign: build
+campaign: build campaign-programs
 	target/release/glue-campaign $(CAMPAIGN) 2>target/campaign.log
 	target/release/glue-campaign --single $(CAMPAIGN) 2>>target/campaign.log
+
+# Faults in real programs, by themselves and protected; some ten minutes. Results lie in target/campaigns, so that what was interrupted
+# goes on; remove that folder to begin anew. Writes docs/evaluation/faults.md; PROGRAMS="gzip dash" takes fewer.
+PROGRAMS = gzip sort python3 dash openmp redis
+campaign-programs: build
+	mkdir -p target/campaigns
+	set -e; for program in $(PROGRAMS); do \
+		target/release/outlast inject campaigns/$$program.toml --out target/campaigns/$$program >/dev/null; done
+	{ cat campaigns/faults.md; target/release/outlast report --markdown $(PROGRAMS:%=target/campaigns/%); } \
+		>target/campaigns/faults.md
+	mv target/campaigns/faults.md docs/evaluation/faults.md
 
 # Licences and origins of everything that is linked; `cargo install cargo-deny` where it is missing.
 licences:

@@ -1,8 +1,8 @@
 //! Commands and their options.
 
 use crate::{
-    attach, check, commit, completions, daemon, detach, fork, generations, log, manual, module, pin, policy, ps,
-    resume, rewind, rm, run, stop, supervise, switch, upgrade,
+    attach, check, commit, completions, daemon, detach, fork, generations, inject, log, manual, module, pin, policy,
+    ps, report, resume, rewind, rm, run, stop, supervise, switch, upgrade,
 };
 use clap::{Parser, Subcommand};
 use outlast_supervisor::Error;
@@ -37,6 +37,8 @@ enum Command {
     Policy(policy::Policy),
     Module(module::Module),
     Pin(pin::Pin),
+    Inject(inject::Inject),
+    Report(report::Report),
     Completions(completions::Completions),
     #[command(hide = true)]
     Manual(manual::Manual),
@@ -71,6 +73,8 @@ impl Cli {
             Command::Policy(command) => command.execute(),
             Command::Module(command) => command.execute(),
             Command::Pin(command) => command.execute(),
+            Command::Inject(command) => command.execute(),
+            Command::Report(command) => command.execute(),
             Command::Completions(command) => command.execute(),
             Command::Manual(command) => command.execute(),
             Command::Supervise(command) => command.execute(),

@@ -43,7 +43,8 @@ impl StateFolder {
         }
     }
 
-    fn open_at(path: PathBuf) -> Result<Self, Error> {
+    /// Opens this folder, making it if it is not there.
+    pub fn open_at(path: PathBuf) -> Result<Self, Error> {
         match private_folder(CWD, &path) {
             Err(Fault::NotPrivate(what)) => Err(Error::BadStateFolder(path, what)),
             Err(Fault::Kernel(e)) => Err(Error::StateFolder(path, e)),

@@ -1,0 +1,109 @@
+//! Classes of outcomes.
+
+use crate::waiting::Ending;
+use outlast_supervisor::end::End;
+use serde::{Deserialize, Serialize};
+
+/// What became of a run, as seen from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// The fault did not strike, or is known to have had no effect.
+    NotActivated,
+    /// As without a fault.
+    Correct,
+    /// The program told of a failure by its own exit status, or its client saw one.
+    Error,
+    /// A signal ended it.
+    Crash,
+    /// It did not end in time, or printed without end.
+    Hang,
+    /// It ended as if all were well, and what it left is wrong.
+    FailSilence,
+    /// The fault cannot be injected here.
+    Impossible,
+}
+
+pub const ALL: [Outcome; 7] = [
+    Outcome::NotActivated,
+    Outcome::Correct,
+    Outcome::Error,
+    Outcome::Crash,
+    Outcome::Hang,
+    Outcome::FailSilence,
+    Outcome::Impossible,
+];
+
+impl Outcome {
+    pub fn name(self) -> &'static str {
+        match self {
+            Outcome::NotActivated => "not activated",
+            Outcome::Correct => "correct",
+            Outcome::Error => "error",
+            Outcome::Crash => "crash",
+            Outcome::Hang => "hang",
+            Outcome::FailSilence => "fail-silence violation",
+            Outcome::Impossible => "impossible",
+        }
+    }
+}
+
+/// What is known of a run.
+pub struct Facts {
+    pub ending: Ending,
+    pub end: Option<End>,
+    pub expected: Option<End>,
+    /// Nobody can tell it from an unharmed one.
+    pub same: bool,
+    pub struck: bool,
+    pub activated: Option<bool>,
+    /// Its client ended in another way than that of an unharmed run.
+    pub client_failed: bool,
+    /// Outlast noticed something.
+    pub detected: bool,
+}
+
+pub fn outcome(facts: &Facts) -> Outcome {
+    let idle = !facts.struck || facts.activated == Some(false) && !facts.detected;
+    match (facts.ending, facts.end) {
+        (Ending::TooLate | Ending::Flood, _) => Outcome::Hang,
+        _ if facts.same && idle => Outcome::NotActivated,
+        _ if facts.same => Outcome::Correct,
+        (_, Some(End::Killed(_))) if facts.end != facts.expected => Outcome::Crash,
+        _ if facts.end != facts.expected || facts.client_failed => Outcome::Error,
+        _ => Outcome::FailSilence,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts() -> Facts {
+        let end = Some(End::Exited(0));
+        Facts {
+            ending: Ending::Ended,
+            end,
+            expected: end,
+            same: true,
+            struck: true,
+            activated: None,
+            client_failed: false,
+            detected: false,
+        }
+    }
+
+    #[test]
+    fn every_class_has_its_facts() {
+        assert_eq!(outcome(&facts()), Outcome::Correct);
+        assert_eq!(outcome(&Facts { struck: false, ..facts() }), Outcome::NotActivated);
+        assert_eq!(outcome(&Facts { activated: Some(false), ..facts() }), Outcome::NotActivated);
+        assert_eq!(outcome(&Facts { activated: Some(false), detected: true, ..facts() }), Outcome::Correct);
+        assert_eq!(outcome(&Facts { same: false, ..facts() }), Outcome::FailSilence);
+        let killed = Facts { same: false, end: Some(End::Killed(11)), ..facts() };
+        assert_eq!(outcome(&killed), Outcome::Crash);
+        assert_eq!(outcome(&Facts { same: false, end: Some(End::Exited(2)), ..facts() }), Outcome::Error);
+        assert_eq!(outcome(&Facts { same: false, client_failed: true, ..facts() }), Outcome::Error);
+        assert_eq!(outcome(&Facts { ending: Ending::TooLate, end: None, same: false, ..facts() }), Outcome::Hang);
+    }
+}
