@@ -467,6 +467,32 @@ fn a_program_that_executes_another_one_stays_protected() {
 }
 
 #[test]
+fn a_program_that_forbids_itself_a_call_afterwards_is_killed_by_nothing_that_the_engine_does() {
+    let home = Home::new();
+    // Everything is allowed but wait4, for which the process would be killed.
+    let mut program = Program::python(
+        "import sys, ctypes, struct
+sys.stdin.readline()
+code = ctypes.create_string_buffer(b''.join(struct.pack('HBBI', *step) for step in
+    [(0x20, 0, 0, 0), (0x15, 0, 1, 61), (6, 0, 0, 0x80000000), (6, 0, 0, 0x7fff0000)]))
+filter = ctypes.create_string_buffer(struct.pack('HxxxxxxQ', 4, ctypes.addressof(code)))
+libc = ctypes.CDLL(None)
+assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, filter) == 0
+print('closed in')
+for line in sys.stdin: print(line.strip())",
+    );
+    program.await_sleep();
+    attach(&home, program.pid, &[]);
+    program.tell("");
+    assert_eq!(program.line(), "closed in");
+    program.tell("alive");
+    assert_eq!(program.line(), "alive");
+    assert_eq!(home.status("it")["degradations"], serde_json::json!(["call-filter"]));
+    assert_eq!(program.rest(), "");
+    assert_eq!(program.child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
 fn an_ordinary_user_attaches_to_programs_of_its_own_and_to_no_others() {
     // SAFETY: plain system call.
     if unsafe { libc::geteuid() } != 0 {
