@@ -49,9 +49,9 @@ fn announce(pid: i32) {
 }
 
 fn clone() -> i64 {
-    // SAFETY: a clone without CLONE_VM returns twice on separate copies of this stack; plain data of the engine's.
+    // SAFETY: a clone without CLONE_VM returns twice on separate copies of this stack.
     let r = unsafe {
-        if engine().args.options & option::FOREIGN_PARENT != 0 {
+        if is_made_apart() {
             clone_apart()
         } else {
             syscall!(nr::CLONE, KIN, 0, 0, 0, 0)
@@ -61,6 +61,12 @@ fn clone() -> i64 {
         serve();
     }
     r
+}
+
+/// Is the program's parent none that may have an anchor as its child?
+pub fn is_made_apart() -> bool {
+    // SAFETY: plain data of the engine's.
+    unsafe { engine().args.options & option::FOREIGN_PARENT != 0 }
 }
 
 /// The same for a program whose parent knows nothing of anchors, and must not have to wait for one: by a process in between, which ends

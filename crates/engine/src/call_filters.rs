@@ -14,7 +14,7 @@ use crate::mutant::without;
 use crate::state::{engine, OwnFd};
 use crate::sys::{err, nr, syscall};
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use outlast_filter::needs::{Need, CONNECTION, ENTRY, NEEDS};
+use outlast_filter::needs::{Need, APART, CONNECTION, ENTRY, NEEDS};
 use outlast_filter::{reads_address, strictest, verdict, verdicts, Instruction, Question, Verdict, LONGEST};
 use outlast_image::filters::{HandedOver, HEAD_LEN, MOST, ROOM};
 use outlast_image::layout::{session, SESSION_BASE};
@@ -98,7 +98,8 @@ pub fn room(len: usize) -> Option<&'static mut [Instruction]> {
 /// Does a filter allow all that the engine needs? Not if it looks at addresses: the engine makes calls at its own.
 pub fn suits(filter: &[Instruction]) -> bool {
     let allows = |question| verdicts(filter, &question).is_allowed();
-    !reads_address(filter) && NEEDS.iter().all(|need| need.questions().all(allows))
+    let apart = if crate::anchor::is_made_apart() { APART } else { &[] };
+    !reads_address(filter) && NEEDS.iter().chain(apart).all(|need| need.questions().all(allows))
 }
 
 /// Does a filter let the call pass, with whatever arguments?

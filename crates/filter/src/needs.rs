@@ -160,6 +160,10 @@ pub const NEEDS: &[Need] = &[
     any(436), // close_range
 ];
 
+/// What else it takes to make an anchor where the program's parent must not have it as a child: clone by the process in between, and
+/// wait4 for that one.
+pub const APART: &[Need] = &[only(56, 0, &[0x4_4700, 0x4_0611]), any(61)];
+
 /// What else it takes to get into another image of a program by execve, under the filters of the one before: getsid, and a pair of
 /// sockets (AF_UNIX) over which descriptors come.
 pub const ENTRY: &[Need] = &[only(53, 0, &[1]), any(124)];

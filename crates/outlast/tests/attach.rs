@@ -368,7 +368,7 @@ signal.signal(signal.SIGALRM, tick)
 signal.signal(signal.SIGUSR1, lambda *_: print('usr1'))
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR2])
-signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
+signal.setitimer(signal.ITIMER_REAL, 0.002, 0.002) # shorter than the program stands still
 print('ready')
 while True:
     line = sys.stdin.readline()
@@ -464,6 +464,32 @@ fn a_program_that_executes_another_one_stays_protected() {
     program.kill_first();
     program.tell("two");
     assert_eq!(program.rest(), "two\n");
+}
+
+#[test]
+fn a_program_that_forbids_itself_a_call_afterwards_is_killed_by_nothing_that_the_engine_does() {
+    let home = Home::new();
+    // Everything is allowed but wait4, for which the process would be killed.
+    let mut program = Program::python(
+        "import sys, ctypes, struct
+sys.stdin.readline()
+code = ctypes.create_string_buffer(b''.join(struct.pack('HBBI', *step) for step in
+    [(0x20, 0, 0, 0), (0x15, 0, 1, 61), (6, 0, 0, 0x80000000), (6, 0, 0, 0x7fff0000)]))
+filter = ctypes.create_string_buffer(struct.pack('HxxxxxxQ', 4, ctypes.addressof(code)))
+libc = ctypes.CDLL(None)
+assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, filter) == 0
+print('closed in')
+for line in sys.stdin: print(line.strip())",
+    );
+    program.await_sleep();
+    attach(&home, program.pid, &[]);
+    program.tell("");
+    assert_eq!(program.line(), "closed in");
+    program.tell("alive");
+    assert_eq!(program.line(), "alive");
+    assert_eq!(home.status("it")["degradations"], serde_json::json!(["call-filter"]));
+    assert_eq!(program.rest(), "");
+    assert_eq!(program.child.wait().unwrap().code(), Some(0));
 }
 
 #[test]

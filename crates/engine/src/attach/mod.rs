@@ -63,7 +63,7 @@ pub unsafe fn read_thread(t: &mut Thread) {
 pub unsafe fn read_process(e: &mut Engine) {
     let mut timer = [0u64; 4];
     if syscall!(nr::GETITIMER, 0, timer.as_mut_ptr()) == 0 {
-        e.kernel.itimer = timers::as_kept([timer[0], timer[1]], [timer[2], timer[3]]);
+        e.kernel.itimer = timers::as_found([timer[0], timer[1]], [timer[2], timer[3]]);
     }
     e.kernel.undumpable = (syscall!(nr::PRCTL, PR_GET_DUMPABLE) == 0) as u32;
     let registered = syscall!(MEMBARRIER, MEMBARRIER_CMD_GET_REGISTRATIONS, 0, 0);

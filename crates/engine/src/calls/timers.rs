@@ -24,6 +24,16 @@ pub fn as_kept(interval: [u64; 2], left: [u64; 2]) -> [u64; 2] {
     }
 }
 
+/// The same of a timer that was there before the engine: one with an interval and nothing left is due. The kernel sets it again when its
+/// signal is taken.
+pub fn as_found(interval: [u64; 2], left: [u64; 2]) -> [u64; 2] {
+    match (nanoseconds(interval), nanoseconds(left)) {
+        (0, 0) => [0, 0],
+        (interval, 0) => [interval, now_ns()],
+        _ => as_kept(interval, left),
+    }
+}
+
 /// setitimer and alarm. Their effect is private: a rollback sets the committed timer again.
 pub fn set(e: &mut Engine, call: &Call) -> i64 {
     let r = native(call);
