@@ -91,7 +91,11 @@ impl Laboratory<'_> {
         let elapsed_ms = run.started.elapsed().as_secs_f64() * 1e3;
         let to_end_ms = struck.as_ref().and_then(|s| s.at.elapsed().ok()).map(|time| time.as_secs_f64() * 1e3);
         let outlast = setting.protected.then(|| reaction::read(&self.stage.state, name, struck.as_ref().map(|s| s.at)));
-        let view = view(run, &room)?;
+        let protected = run.is_protected();
+        let mut view = view(run, &room)?;
+        if protected {
+            view.without_what_outlast_says();
+        }
         let end = if ending_of_run == Ending::Ended { view.end } else { None };
         let objection = match ending_of_run {
             Ending::Ended => self.oracle.objection(self.stage, &room, &view),
@@ -108,6 +112,7 @@ impl Laboratory<'_> {
             activated: struck.as_ref().and_then(|s| s.activated),
             client_failed: self.oracle.client_failed(&view),
             detected,
+            went_back: outlast.as_ref().is_some_and(|r| r.went_back > 0),
         };
         Ok(Some(Experiment {
             struck: struck.is_some(),

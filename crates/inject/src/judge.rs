@@ -18,18 +18,22 @@ pub enum Outcome {
     Crash,
     /// It did not end in time, or printed without end.
     Hang,
+    /// It ended as if all were well, and what it left is wrong; but outlast had said that it went back to an older generation,
+    /// after which what was sent is sent again.
+    WentBack,
     /// It ended as if all were well, and what it left is wrong.
     FailSilence,
     /// The fault cannot be injected here.
     Impossible,
 }
 
-pub const ALL: [Outcome; 7] = [
+pub const ALL: [Outcome; 8] = [
     Outcome::NotActivated,
     Outcome::Correct,
     Outcome::Error,
     Outcome::Crash,
     Outcome::Hang,
+    Outcome::WentBack,
     Outcome::FailSilence,
     Outcome::Impossible,
 ];
@@ -42,6 +46,7 @@ impl Outcome {
             Outcome::Error => "error",
             Outcome::Crash => "crash",
             Outcome::Hang => "hang",
+            Outcome::WentBack => "went back",
             Outcome::FailSilence => "fail-silence violation",
             Outcome::Impossible => "impossible",
         }
@@ -61,6 +66,8 @@ pub struct Facts {
     pub client_failed: bool,
     /// Outlast noticed something.
     pub detected: bool,
+    /// Outlast said that it went back to an older generation.
+    pub went_back: bool,
 }
 
 pub fn outcome(facts: &Facts) -> Outcome {
@@ -71,6 +78,7 @@ pub fn outcome(facts: &Facts) -> Outcome {
         _ if facts.same => Outcome::Correct,
         (_, Some(End::Killed(_))) if facts.end != facts.expected => Outcome::Crash,
         _ if facts.end != facts.expected || facts.client_failed => Outcome::Error,
+        _ if facts.went_back => Outcome::WentBack,
         _ => Outcome::FailSilence,
     }
 }
@@ -90,6 +98,7 @@ mod tests {
             activated: None,
             client_failed: false,
             detected: false,
+            went_back: false,
         }
     }
 
@@ -100,6 +109,7 @@ mod tests {
         assert_eq!(outcome(&Facts { activated: Some(false), ..facts() }), Outcome::NotActivated);
         assert_eq!(outcome(&Facts { activated: Some(false), detected: true, ..facts() }), Outcome::Correct);
         assert_eq!(outcome(&Facts { same: false, ..facts() }), Outcome::FailSilence);
+        assert_eq!(outcome(&Facts { same: false, went_back: true, ..facts() }), Outcome::WentBack);
         let killed = Facts { same: false, end: Some(End::Killed(11)), ..facts() };
         assert_eq!(outcome(&killed), Outcome::Crash);
         assert_eq!(outcome(&Facts { same: false, end: Some(End::Exited(2)), ..facts() }), Outcome::Error);

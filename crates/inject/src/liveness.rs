@@ -1,7 +1,8 @@
 //! Whether a register that was changed is used before it is written anew.
 
 use crate::memory_map::is_engine;
-use crate::tracee::{read, registers, Tracee};
+use crate::ptrace::{read, registers};
+use crate::tracee::Tracee;
 use iced_x86::{Decoder, DecoderOptions, InstructionInfoFactory, Mnemonic, OpAccess, Register};
 use libc::pid_t;
 use std::time::Instant;

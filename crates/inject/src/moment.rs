@@ -1,13 +1,15 @@
 //! Strikes a run at a moment of its life, and lets it go.
 
 use crate::campaign::{Clock, Kind};
+use crate::debug_register::set_debug;
 use crate::draw::Planned;
 use crate::group::Group;
 use crate::launch::Run;
 use crate::memory_map::is_engine;
 use crate::oracle::Pace;
+use crate::ptrace::registers;
 use crate::strike::{place_of, strike, Place, Struck};
-use crate::tracee::{registers, set_debug, Event, Tracee};
+use crate::tracee::{Event, Tracee};
 use crate::{call_numbers, waiting};
 use fastrand::Rng;
 use rustix::io::Errno;
@@ -132,7 +134,7 @@ pub fn watched(tracee: &mut Tracee, mut struck: Struck, deadline: Instant) -> St
             Event::Signal(tid, _) | Event::Call(tid) => tracee.go(tid, libc::PTRACE_CONT),
             Event::Ended => {
                 // An instruction that was changed may begin before the byte that is looked at.
-                struck.activated = (watch == crate::tracee::Watch::Access).then_some(false);
+                struck.activated = (watch == crate::debug_register::Watch::Access).then_some(false);
                 return struck;
             }
             Event::TooLate => return struck,

@@ -17,6 +17,7 @@ pub struct Reaction {
     pub recovery_us: Option<f64>,
     /// Of those the ones that went back to an older generation.
     pub went_back: u32,
+    /// It gave up, and nothing helped after that.
     pub gave_up: bool,
     /// Protection was given up, and why.
     pub suspended: Option<String>,
@@ -61,12 +62,21 @@ fn recovered(reaction: &mut Reaction, took: Option<f64>) {
         reaction.recovery_us = took;
     }
     reaction.recoveries += 1;
+    // Where tries in place are used up a generation may still help.
+    reaction.gave_up = false;
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::time::Duration;
+
+    #[test]
+    fn who_gave_up_and_went_back_did_not_give_up() {
+        let entries = [Kind::Rollback, Kind::GaveUp, Kind::WentBack].map(Entry::new);
+        let reaction = of(entries.into_iter(), Some(SystemTime::UNIX_EPOCH));
+        assert_eq!((reaction.gave_up, reaction.went_back, reaction.recoveries), (false, 1, 2));
+    }
 
     #[test]
     fn what_was_before_the_fault_is_no_reaction_to_it() {

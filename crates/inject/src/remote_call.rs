@@ -1,7 +1,8 @@
 //! A system call made by a stopped thread of the target, as if it had made it itself.
 
 use crate::memory_map::{self, is_engine};
-use crate::tracee::{read, registers, set_registers, Tracee};
+use crate::ptrace::{read, registers, set_registers};
+use crate::tracee::Tracee;
 use libc::pid_t;
 use rustix::io::Errno;
 use std::time::Instant;

@@ -2,11 +2,13 @@
 
 use crate::branch;
 use crate::campaign::{Area, Fault, Kind};
+use crate::debug_register::Watch;
 use crate::liveness;
 use crate::memory_map::{self, is_engine};
+use crate::ptrace::{read, registers, set_registers, write};
 use crate::remote_call;
 use crate::symbols;
-use crate::tracee::{read, registers, set_registers, write, Tracee, Watch};
+use crate::tracee::Tracee;
 use crate::{call_numbers, registers};
 use fastrand::Rng;
 use libc::pid_t;

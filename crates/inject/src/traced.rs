@@ -2,13 +2,15 @@
 
 use crate::call_numbers;
 use crate::campaign::Kind;
+use crate::debug_register::{clear_debug, set_debug, Watch};
 use crate::draw::{Planned, Point};
 use crate::launch::Run;
 use crate::memory_map::{self, is_engine};
 use crate::moment::watched;
+use crate::ptrace::{dispatched_call, registers, request, set_registers};
 use crate::strike::{strike, Place, Struck};
 use crate::symbols;
-use crate::tracee::{clear_debug, dispatched_call, registers, request, set_debug, set_registers, Event, Tracee, Watch};
+use crate::tracee::{Event, Tracee};
 use fastrand::Rng;
 use libc::pid_t;
 use rustix::io::Errno;

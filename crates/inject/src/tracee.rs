@@ -3,7 +3,9 @@
 //! All requests have to come from the thread that attached. Nothing here waits without a deadline, and waits name their
 //! thread, for other experiments' processes are children of this process, too.
 
-use libc::{c_void, pid_t, user_regs_struct};
+use crate::debug_register::{clear_debug, has_met};
+use crate::ptrace::{request, threads_of};
+use libc::pid_t;
 use outlast_supervisor::end::End;
 use outlast_supervisor::trace::{self, Stop};
 use rustix::io::Errno;
@@ -82,15 +84,19 @@ impl Tracee {
         }
     }
 
-    /// Takes over a child that asked to be traced, at its exec.
+    /// Takes over a child that asked to be traced, at its exec: it is let go into a stop and attached to anew, for only who was seized
+    /// can be stopped at will.
     pub fn started(pid: pid_t) -> Result<Self, Errno> {
-        let mut tracee = Self { pid, threads: BTreeMap::from([(pid, Thread::Running)]), fresh: Vec::new(), end: None };
-        match tracee.next(Instant::now() + Duration::from_secs(30)) {
-            Event::Signal(..) | Event::Debug(_) | Event::Stopped(_) => (),
-            _ => return Err(Errno::SRCH),
-        }
+        stops(pid)?;
+        trace::detach(pid, libc::SIGSTOP)?;
+        stops(pid)?;
+        let mut tracee = Self::seize(pid)?;
+        request(libc::PTRACE_INTERRUPT, pid, 0, 0)?;
+        stops(pid)?;
+        // Waits for it until it is let go.
+        // SAFETY: plain system call on a child that is not reaped.
+        unsafe { libc::kill(pid, libc::SIGCONT) };
         tracee.threads.insert(pid, Thread::Stopped(0));
-        request(libc::PTRACE_SETOPTIONS, pid, 0, OPTIONS as u64)?;
         Ok(tracee)
     }
 
@@ -199,10 +205,6 @@ impl Tracee {
             }
             Stop { event: 0, signal: AT_CALL } => Some(Event::Call(tid)),
             Stop { event: 0, signal: libc::SIGTRAP } if has_met(tid) => Some(Event::Debug(tid)),
-            Stop { event: 0, signal: libc::SIGSTOP } if self.fresh.contains(&tid) => {
-                self.fresh.retain(|fresh| *fresh != tid);
-                Some(Event::Stopped(tid))
-            }
             Stop { event: 0, signal } => {
                 self.threads.insert(tid, Thread::Stopped(signal));
                 Some(Event::Signal(tid, signal))
@@ -273,81 +275,13 @@ impl Tracee {
     }
 }
 
-pub fn threads_of(pid: pid_t) -> Vec<pid_t> {
-    let folder = std::fs::read_dir(format!("/proc/{pid}/task"));
-    folder.into_iter().flatten().flatten().filter_map(|task| task.file_name().to_str()?.parse().ok()).collect()
-}
-
-pub fn request(kind: libc::c_uint, tid: pid_t, address: u64, data: u64) -> Result<(), Errno> {
-    // SAFETY: the callers pass requests whose `data` is a number, or points to an object of theirs of the size that the
-    // kernel fills for that request.
-    match unsafe { libc::ptrace(kind, tid, address as *mut c_void, data as *mut c_void) } {
-        -1 => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)),
-        _ => Ok(()),
+/// Waits until a child stops, traced or not; it has only just begun, and nothing of it can keep it from that.
+fn stops(pid: pid_t) -> Result<(), Errno> {
+    let mut status = 0;
+    // SAFETY: `status` is an int of ours; the process is our child.
+    let waited = unsafe { libc::waitpid(pid, &mut status, libc::__WALL | libc::WUNTRACED) };
+    match waited == pid && libc::WIFSTOPPED(status) {
+        true => Ok(()),
+        false => Err(Errno::SRCH),
     }
-}
-
-pub fn registers(tid: pid_t) -> Result<user_regs_struct, Errno> {
-    trace::registers(tid)
-}
-
-pub fn set_registers(tid: pid_t, registers: &user_regs_struct) -> Result<(), Errno> {
-    trace::set_registers(tid, registers)
-}
-
-/// Reads memory of a traced process.
-pub fn read(pid: pid_t, address: u64, bytes: &mut [u8]) -> std::io::Result<()> {
-    use std::os::unix::fs::FileExt;
-    std::fs::File::open(format!("/proc/{pid}/mem"))?.read_exact_at(bytes, address)
-}
-
-/// Writes memory of a traced process, also where the process itself may not.
-pub fn write(pid: pid_t, address: u64, bytes: &[u8]) -> std::io::Result<()> {
-    use std::os::unix::fs::FileExt;
-    std::fs::OpenOptions::new().write(true).open(format!("/proc/{pid}/mem"))?.write_all_at(bytes, address)
-}
-
-/// `offsetof(struct user, u_debugreg)`.
-const DEBUG_REGISTERS: u64 = std::mem::offset_of!(libc::user, u_debugreg) as u64;
-
-/// What a debug register looks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Watch {
-    Execution,
-    /// Reads and writes of the byte at this address.
-    Access,
-}
-
-/// Has a stopped thread stop where an address is executed or accessed. Forks do not inherit that, and no text is changed.
-pub fn set_debug(tid: pid_t, address: u64, watch: Watch) -> Result<(), Errno> {
-    let kind = match watch {
-        Watch::Execution => 0,
-        Watch::Access => 0b0011,
-    };
-    request(libc::PTRACE_POKEUSER, tid, DEBUG_REGISTERS + 7 * 8, 0)?;
-    request(libc::PTRACE_POKEUSER, tid, DEBUG_REGISTERS, address)?;
-    request(libc::PTRACE_POKEUSER, tid, DEBUG_REGISTERS + 7 * 8, 1 | kind << 16)
-}
-
-pub fn clear_debug(tid: pid_t) {
-    let _ = request(libc::PTRACE_POKEUSER, tid, DEBUG_REGISTERS + 7 * 8, 0);
-}
-
-/// Whether a SIGTRAP is that of the debug register.
-fn has_met(tid: pid_t) -> bool {
-    let offset = DEBUG_REGISTERS + 6 * 8;
-    // SAFETY: a request without pointers of ours; PEEKUSER returns the word.
-    let met =
-        unsafe { libc::ptrace(libc::PTRACE_PEEKUSER, tid, offset as *mut c_void, std::ptr::null_mut::<c_void>()) };
-    met != -1 && met & 1 != 0 && request(libc::PTRACE_POKEUSER, tid, offset, 0).is_ok()
-}
-
-/// The call number of a SIGSYS that Syscall User Dispatch raised.
-pub fn dispatched_call(tid: pid_t) -> Option<i64> {
-    /// `SYS_USER_DISPATCH` of `siginfo.h`.
-    const USER_DISPATCH: i32 = 2;
-    let mut info = [0_i32; 32];
-    request(libc::PTRACE_GETSIGINFO, tid, 0, info.as_mut_ptr() as u64).ok()?;
-    // si_signo, si_errno, si_code, padding, then the address of the call and its number.
-    (info[2] == USER_DISPATCH).then_some(i64::from(info[6]))
 }

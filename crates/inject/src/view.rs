@@ -15,6 +15,14 @@ pub struct View {
 }
 
 impl View {
+    /// Takes off the lines that outlast itself writes to standard error: the program did not.
+    pub fn without_what_outlast_says(&mut self) {
+        if let Some(stderr) = self.parts.get_mut("stderr") {
+            let kept = stderr.split_inclusive(|byte| *byte == b'\n').filter(|line| !line.starts_with(b"outlast: "));
+            *stderr = kept.flatten().copied().collect();
+        }
+    }
+
     /// The first part that differs, but for those that vary by themselves.
     pub fn differs_from(&self, other: &View, varying: &BTreeSet<String>) -> Option<String> {
         let names: BTreeSet<&String> = self.parts.keys().chain(other.parts.keys()).collect();
@@ -71,6 +79,13 @@ mod tests {
 
     fn view(stdout: &[u8]) -> View {
         View { end: Some(End::Exited(0)), parts: BTreeMap::from([("stdout".into(), stdout.to_vec())]) }
+    }
+
+    #[test]
+    fn what_outlast_says_is_not_what_the_program_says() {
+        let mut view = View { end: None, parts: BTreeMap::from([("stderr".into(), b"a\noutlast: x\nb".to_vec())]) };
+        view.without_what_outlast_says();
+        assert_eq!(view.parts["stderr"], b"a\nb");
     }
 
     #[test]

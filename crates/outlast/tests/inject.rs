@@ -121,6 +121,12 @@ fn a_slow_call_is_seen_by_nobody() {
 }
 
 #[test]
+fn threads_go_on_after_one_of_them_was_struck() {
+    let fault = "kind = 'slow-call'\ncall = 'mprotect'\nnth = 7\ndelay = '20ms'";
+    come_out("slow-threads", Some("threads"), fault, "correct", "correct");
+}
+
+#[test]
 fn a_lock_that_is_never_released_is_a_hang() {
     come_out("lock", Some("threads"), "kind = 'skip'\nsymbol = 'pthread_mutex_unlock'\nnth = 100", "hang", "hang");
 }

@@ -39,7 +39,7 @@ fn section(head: &Head, experiments: &[Experiment]) -> String {
     let rows = table::rows(head, experiments);
     let mut text = String::from(
         "| fault | setting | injected | activated | correct | of activated, 95 % interval | recovered | error | crash | hang | \
-         silent | went back | gave up |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
+         went back | silent | gave up |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
     );
     let mut classes: Vec<_> = rows.iter().map(|row| row.kind).collect();
     // None, all classes, last.
@@ -85,8 +85,8 @@ fn line(row: &Row) -> String {
         outcome(Outcome::Error),
         outcome(Outcome::Crash),
         outcome(Outcome::Hang),
+        outcome(Outcome::WentBack),
         outcome(Outcome::FailSilence),
-        row.went_back.to_string(),
         row.gave_up.to_string(),
     ];
     format!("| {} |\n", cells.join(" | "))

@@ -15,7 +15,7 @@ fn failed(e: impl Display) -> Error {
 const FONT: (&str, u32) = ("sans-serif", 14);
 const LINE: i32 = 26;
 const LEFT: i32 = 210;
-const WIDTH: i32 = 900;
+const WIDTH: i32 = 960;
 
 pub fn colour(outcome: Outcome) -> RGBColor {
     match outcome {
@@ -24,6 +24,7 @@ pub fn colour(outcome: Outcome) -> RGBColor {
         Outcome::Error => RGBColor(230, 190, 70),
         Outcome::Crash => RGBColor(215, 110, 50),
         Outcome::Hang => RGBColor(120, 90, 160),
+        Outcome::WentBack => RGBColor(90, 150, 200),
         Outcome::FailSilence => RGBColor(180, 30, 40),
         Outcome::Impossible => RGBColor(245, 245, 245),
     }
@@ -40,7 +41,7 @@ pub fn outcomes(rows: &[Row]) -> Result<String, Error> {
         for outcome in judge::ALL {
             root.draw(&Rectangle::new([(x, 6), (x + 12, 18)], colour(outcome).filled())).map_err(failed)?;
             root.draw(&Text::new(outcome.name(), (x + 16, 6), FONT.into_font())).map_err(failed)?;
-            x += 30 + 8 * outcome.name().len() as i32;
+            x += 24 + 7 * outcome.name().len() as i32;
         }
         for (at, row) in rows.iter().enumerate() {
             let y = LINE * (at as i32 + 1) + 8;

@@ -97,7 +97,7 @@ fn percentiles(mut values: Vec<f64>) -> Option<[f64; 3]> {
     Some([at(0.5), at(0.9), at(0.99)])
 }
 
-const HEAD: [&str; 15] = [
+const HEAD: [&str; 16] = [
     "SETTING",
     "FAULT",
     "INJECTED",
@@ -106,6 +106,7 @@ const HEAD: [&str; 15] = [
     "ERROR",
     "CRASH",
     "HANG",
+    "WENT BACK",
     "SILENT",
     "IMPOSSIBLE",
     "CORRECT OF ACTIVATED",
@@ -116,13 +117,13 @@ const HEAD: [&str; 15] = [
 ];
 
 /// Head and rows in words.
-pub fn lines(rows: &[Row]) -> Vec<[String; 15]> {
+pub fn lines(rows: &[Row]) -> Vec<[String; 16]> {
     std::iter::once(HEAD.map(String::from)).chain(rows.iter().map(cells)).collect()
 }
 
-fn cells(row: &Row) -> [String; 15] {
+fn cells(row: &Row) -> [String; 16] {
     let outcome = |o: Outcome| row.of(o).to_string();
-    let [not, correct, error, crash, hang, silent, impossible] = judge::ALL.map(outcome);
+    let [not, correct, error, crash, hang, back, silent, impossible] = judge::ALL.map(outcome);
     let share = match (row.correct, row.interval) {
         (Some(share), Some([low, high])) => {
             format!("{:.1} % ({:.1}–{:.1})", share * 100.0, low * 100.0, high * 100.0)
@@ -139,6 +140,7 @@ fn cells(row: &Row) -> [String; 15] {
         error,
         crash,
         hang,
+        back,
         silent,
         impossible,
         share,
@@ -152,9 +154,9 @@ fn cells(row: &Row) -> [String; 15] {
 /// The table for a person.
 pub fn text(head: &Head, rows: &[Row]) -> String {
     let lines = lines(rows);
-    let widths: [usize; 15] =
+    let widths: [usize; 16] =
         std::array::from_fn(|i| lines.iter().map(|line| line[i].chars().count()).max().unwrap_or(0));
-    let line = |cells: &[String; 15]| {
+    let line = |cells: &[String; 16]| {
         let padded = cells.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
         padded.collect::<Vec<_>>().join("  ").trim_end().to_string() + "\n"
     };
