@@ -7,6 +7,7 @@
 
 mod access;
 mod advice;
+mod aliased;
 mod anchor;
 mod attach;
 mod call_filters;

@@ -1,5 +1,6 @@
 //! Everything the engine knows, in one place. Private memory: a restored process starts from the store instead.
 
+use crate::aliased::Aliased;
 use crate::descriptors::Descriptors;
 use crate::inputs;
 use crate::medium::Unsynced;
@@ -75,6 +76,7 @@ pub struct Fault {
 
 /// The engine.
 pub struct Engine {
+    _aliased: Aliased,
     pub args: InjectArgs,
     pub store: Option<Store<'static, MappedRegion>>,
     pub tracker: Tracker,
@@ -145,6 +147,7 @@ const NO_ACTION: SignalAction = SignalAction { handler: 0, flags: 0, restorer: 0
 
 // SAFETY of zeroed parts: plain integers.
 pub static mut ENGINE: Engine = Engine {
+    _aliased: Aliased::new(),
     args: unsafe { core::mem::zeroed() },
     store: None,
     tracker: Tracker::new(),

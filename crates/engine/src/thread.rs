@@ -1,5 +1,6 @@
 //! The thread control block: what the gate's assembler reaches through GS.
 
+use crate::aliased::Aliased;
 use crate::countdown::{self, Countdown};
 use crate::line::Line;
 use crate::scheduling::Scheduling;
@@ -120,6 +121,7 @@ pub struct Thread {
     pub siginfo: [u64; 16],
     /// What a commit saves.
     pub page: Page,
+    _aliased: Aliased,
 }
 
 /// Where what a thread is scheduled by lies in its page.

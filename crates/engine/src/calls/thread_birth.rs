@@ -69,6 +69,7 @@ global_asm!(
     options(att_syntax),
 );
 
+#[expect(improper_ctypes, reason = "the block is passed on by its address")]
 extern "C" {
     pub fn clone_thread(
         args: *const [u64; 7],
