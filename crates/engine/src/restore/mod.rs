@@ -93,6 +93,7 @@ unsafe fn run(rung: Rung) -> ! {
     c.t_begin.store(begun, Release);
     e.load_args();
     held::reset();
+    crate::entry::forget_file_limit();
     world::reset();
     native::EVERYWHERE.store(0, Release);
     let t = thread::install();
