@@ -66,7 +66,12 @@ impl Hold {
             while n < stopped.len() {
                 match stopped[n].await_calm() {
                     Ok(was_calm) => is_calm &= was_calm,
-                    Err(Refusal::Gone) if stopped[n].tid() != pid => drop(stopped.remove(n)),
+                    Err(Refusal::Gone) if stopped[n].tid() != pid => {
+                        // It has run until then, and may have made others.
+                        is_calm = false;
+                        drop(stopped.remove(n));
+                        continue;
+                    }
                     Err(refusal) => return Err(refusal),
                 }
                 n += 1;
@@ -125,7 +130,7 @@ fn begin(tid: pid_t) -> Result<(), Refusal> {
 impl Place {
     fn of(tid: pid_t) -> Result<Self, Refusal> {
         let none = |e| Refusal::Kernel("read its registers", e);
-        let regs = trace::registers(tid).map_err(none)?;
+        let mut regs = trace::registers(tid).map_err(none)?;
         let mask = trace::signal_mask(tid).map_err(none)?;
         let sequence = match sequence(tid) {
             Ok(sequence) => sequence,
@@ -133,9 +138,13 @@ impl Place {
             Err(Errno::IO) if !kernel_has_sequences() => [0; 3],
             Err(e) => return Err(Refusal::Kernel("ask for its restartable sequence", e)),
         };
-        let mut resumption = resumption(&regs);
-        let aborted = abort_sequence(tid, sequence[0], &mut resumption.regs);
-        aborted.map_err(|e| Refusal::Kernel("read its memory", e))?;
+        let stood = regs.rip;
+        abort_sequence(tid, sequence[0], &mut regs).map_err(|e| Refusal::Kernel("read its memory", e))?;
+        if regs.rip != stood {
+            // Also if it is let go as it was: for having been stopped the kernel would have aborted it.
+            trace::set_registers(tid, &regs).map_err(|e| Refusal::Kernel("abort its restartable sequence", e))?;
+        }
+        let resumption = resumption(&regs);
         Ok(Self { tid, stop: (regs, mask), resumption, sequence })
     }
 }

@@ -12,6 +12,7 @@ mod shared;
 mod stopped;
 
 use crate::clock;
+use crate::credentials::{Credentials, Record};
 use crate::decision::Load;
 use crate::encryption::Encryption;
 use crate::error::Error;
@@ -28,7 +29,7 @@ use crate::stores::StorePlace;
 use crate::supervisor::{Parts, Supervisor};
 use crate::trace::{self, Fault};
 use crate::visit::Hindrance;
-use crate::{credentials, oom_score, orphans, processes, reports};
+use crate::{oom_score, orphans, processes, reports};
 use hold::{Hold, Place};
 use libc::pid_t;
 use outlast_image::control::state;
@@ -109,6 +110,7 @@ pub fn attach(request: &Request) -> Result<(Attached, Watch), Error> {
     // Before there is another thread, which would have them unblocked and take them.
     let signals = Signals::block().map_err(|e| Error::Kernel("block signals", e))?;
     let image = processes::image_of(pid).ok_or_else(|| Refusal::Gone.of(pid))?;
+    let credentials = Credentials::of(pid).map(Record::Changed).ok_or_else(|| Refusal::Gone.of(pid))?;
     let cwd = std::fs::read_link(format!("/proc/{pid}/cwd")).unwrap_or_else(|_| "/".into());
     let command = Command::new(&image.exe, &image.argv)?;
     let state = StateFolder::open()?;
@@ -141,7 +143,8 @@ pub fn attach(request: &Request) -> Result<(Attached, Watch), Error> {
         supervisor: meta::Supervisor::this(),
         pid,
         generation: 0,
-        credentials: credentials::Record::Inherited,
+        // Ours may be others. The supervisor looks again when the engine is in.
+        credentials,
         oom_score: oom_score::of(pid).unwrap_or(0),
         commits_before: 0,
         recoveries_before: 0,
@@ -236,6 +239,8 @@ impl Supervisor {
                 }
                 // It is written just after the state.
                 _ if control.t_resumed.load(Acquire) != 0 || !self.kin.is_alive(pid) => return Ok(()),
+                // It is protected, and only what it took is not known.
+                _ if asked.elapsed() > PATIENCE => return Ok(()),
                 _ => std::thread::sleep(PULSE),
             }
         }
