@@ -90,6 +90,10 @@ fn command(
     if !is_plain {
         return Err("it has privileges of its file (set-user-ID, capabilities), which would be lost");
     }
+    if process::is_filtered(pid) {
+        // They may end the process for what outlast does.
+        return Err("it is under filters of system calls (seccomp)");
+    }
     if outlast.is_replaced() {
         // It may want to be told otherwise what to do.
         return Err("another outlast was installed since the daemon began; send that SIGHUP");

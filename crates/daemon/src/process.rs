@@ -50,6 +50,12 @@ pub fn executable_path(pid: pid_t) -> Option<PathBuf> {
     std::fs::read_link(format!("/proc/{pid}/exe")).ok()
 }
 
+/// Whether it is, or may be, under filters of system calls.
+pub fn is_filtered(pid: pid_t) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    status.lines().find_map(|line| line.strip_prefix("Seccomp:")).is_none_or(|mode| mode.trim() != "0")
+}
+
 /// Its effective user, if nobody traces it.
 pub fn user_of_untraced(pid: pid_t) -> Option<u32> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;

@@ -110,6 +110,7 @@ impl Watching {
             // Should this fail, the daemon is killed before it can hold others up.
             let _ = deadline.put_off();
             for held in Execs::held(&self.execs).unwrap_or_default() {
+                let _ = deadline.put_off();
                 seen.extend(self.see_to(held).map(|seen| (seen, false)));
             }
             seen.retain_mut(|(seen, was_waiting)| {

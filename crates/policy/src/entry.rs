@@ -71,10 +71,14 @@ impl User {
     }
 }
 
+/// So many files count that a pattern of a user's fits.
+const MOST_FILES_OF_USER: usize = 256;
+
 /// A file, or several.
 #[derive(Clone, Debug)]
 pub(crate) struct Executable {
     pattern: Pattern,
+    of_user: bool,
     /// Files that fitted when this was looked at last, without links: who names a link means what it leads to.
     files: BTreeSet<PathBuf>,
 }
@@ -127,8 +131,9 @@ impl Policy {
 
 impl Executable {
     /// Of an absolute path that may be a pattern.
-    pub fn new(pattern: Pattern) -> Self {
-        let mut executable = Self { pattern, files: BTreeSet::new() };
+    /// Of one user's, who is to take no more than a little of everybody's memory and marks, only so many files count, and those in its own folder.
+    pub fn new(pattern: Pattern, of_user: bool) -> Self {
+        let mut executable = Self { pattern, of_user, files: BTreeSet::new() };
         executable.refresh();
         executable
     }
@@ -138,11 +143,12 @@ impl Executable {
     }
 
     fn refresh(&mut self) {
-        self.files = existing(self.pattern.as_str()).filter(|path| path.is_file()).collect();
+        let most = if self.of_user { MOST_FILES_OF_USER } else { usize::MAX };
+        self.files = existing(self.pattern.as_str()).filter(|path| path.is_file()).take(most).collect();
     }
 
     fn folders(&self) -> BTreeSet<PathBuf> {
-        let own = self.files.iter().filter_map(|file| file.parent().map(Path::to_path_buf));
+        let own = self.files.iter().filter(|_| !self.of_user).filter_map(|file| file.parent().map(Path::to_path_buf));
         // Also where there is no such file yet.
         let folder = self.pattern.as_str().rsplit_once('/').map_or("", |(folder, _)| folder);
         own.chain(existing(if folder.is_empty() { "/" } else { folder }).filter(|path| path.is_dir())).collect()

@@ -27,6 +27,8 @@ const SETTINGS: [&str; 12] = [
 
 /// As many entries may a user's file have: each takes time for every program that begins.
 const MOST_OF_USER: usize = 64;
+/// So long may a pattern in it be: a class is compared letter by letter.
+const LONGEST_PATTERN: usize = 256;
 /// As many wildcards may a pattern in it have: comparing takes as many nested loops.
 const MOST_WILDCARDS: usize = 2;
 
@@ -150,6 +152,10 @@ impl Reader<'_> {
             let reason = format!("in a user's policy {name} has at most {MOST_WILDCARDS} wildcards, and no **");
             return Err(self.refuse(value.span().start, reason));
         }
+        if self.of_user && text.len() > LONGEST_PATTERN {
+            let reason = format!("in a user's policy {name} is at most {LONGEST_PATTERN} bytes long");
+            return Err(self.refuse(value.span().start, reason));
+        }
         Pattern::new(text).map_err(|e| self.refuse(value.span().start, format!("{name}: {}", e.msg)))
     }
 
@@ -167,7 +173,7 @@ impl Reader<'_> {
             let reason = format!("in a user's policy only the last part of {name} has wildcards");
             return Err(self.refuse(value.span().start, reason));
         }
-        Ok(Executable::new(pattern))
+        Ok(Executable::new(pattern, self.of_user))
     }
 
     fn user(&self, value: &Spanned<DeValue>) -> Result<String, Refusal> {
