@@ -7,6 +7,7 @@ use crate::remote;
 use crate::supervisor::Supervisor;
 use libc::pid_t;
 use outlast_image::control::{state, ThreadBlocks};
+use outlast_image::event::phase;
 use outlast_image::layout::{THREADS, THREADS_BASE, THREAD_LEN};
 use outlast_interfaces::pmc::Count;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
@@ -52,6 +53,11 @@ impl Supervisor {
         let control = self.generation.control();
         let runs = control.state.load(Acquire) == state::PROTECTED && control.stopping.load(Acquire) == 0;
         if !runs || self.recovering.is_some() || self.postponed.is_some() || self.looking.hung.is_some() {
+            return;
+        }
+        // The engine's own work is none of a section's: what was counted begins anew.
+        if [phase::COMMIT, phase::FOLD, phase::RESTORE].contains(&control.phase.load(Acquire)) {
+            self.decides.counted(&[]);
             return;
         }
         let counts = counts(self.pid, &control.threads);
