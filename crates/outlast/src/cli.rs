@@ -1,8 +1,8 @@
 //! Commands and their options.
 
 use crate::{
-    attach, check, commit, completions, daemon, detach, fork, generations, inject, log, manual, module, pin, policy,
-    ps, report, resume, rewind, rm, run, stop, supervise, switch, upgrade,
+    attach, check, commit, completions, daemon, detach, fork, generations, inject, log, manual, metrics, module, pin,
+    policy, ps, report, resume, rewind, rm, run, stop, supervise, switch, upgrade,
 };
 use clap::{Parser, Subcommand};
 use outlast_supervisor::Error;
@@ -35,6 +35,7 @@ enum Command {
     Upgrade(upgrade::Upgrade),
     Daemon(daemon::Daemon),
     Policy(policy::Policy),
+    Metrics(metrics::Metrics),
     Module(module::Module),
     Pin(pin::Pin),
     Inject(inject::Inject),
@@ -71,6 +72,7 @@ impl Cli {
             Command::Layout(command) => command.execute(),
             Command::Daemon(command) => command.execute(),
             Command::Policy(command) => command.execute(),
+            Command::Metrics(command) => command.execute(),
             Command::Module(command) => command.execute(),
             Command::Pin(command) => command.execute(),
             Command::Inject(command) => command.execute(),

@@ -18,6 +18,7 @@ mod inject;
 mod listing;
 mod log;
 mod manual;
+mod metrics;
 mod module;
 mod output;
 mod pin;
