@@ -18,7 +18,7 @@ use rustix::time::Timespec;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{Read, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -113,7 +113,7 @@ fn fit(path: &Path) -> Result<OwnedFd, String> {
     if ![0, geteuid().as_raw()].contains(&stat.st_uid) || stat.st_mode & 0o022 != 0 {
         return Err(format!("others may write to {}; chown, chmod go-w", path.display()));
     }
-    match spoken(path)? {
+    match spoken(&file, path)? {
         layout::VERSION => Ok(file),
         other => Err(format!(
             "{} speaks layout {other}, the engine in the program {}; it can take over when the program is started anew",
@@ -123,9 +123,9 @@ fn fit(path: &Path) -> Result<OwnedFd, String> {
     }
 }
 
-/// Which layout that outlast speaks.
-fn spoken(path: &Path) -> Result<u32, String> {
-    let mut command = Command::new(path);
+/// Which layout that outlast speaks: the one that was looked at, whatever its path names by now.
+fn spoken(file: &OwnedFd, path: &Path) -> Result<u32, String> {
+    let mut command = Command::new(format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()));
     command.arg(COMMAND).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut asked = command.spawn().map_err(|e| format!("{}: {e}", path.display()))?;
     let mut answer = [0; 64];
