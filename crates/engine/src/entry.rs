@@ -171,10 +171,14 @@ unsafe extern "C" fn start() -> ! {
     if runs_already {
         attach::read_process(e);
     }
-    let protected = if call_filters::take_over() { protect(e) } else { Err(Degradation::CallFilter) };
-    match protected {
-        Ok(()) => control().state.store(state::PROTECTED, Release),
-        Err(why) => native::suspend(why),
+    let mut protected = if call_filters::take_over() { protect(e) } else { Err(Degradation::CallFilter) };
+    // Whoever attaches does not wait for ever, and then nobody watches the program.
+    let is_awaited = |now| (now != state::SUSPENDED).then_some(state::PROTECTED);
+    if protected.is_ok() && control().state.fetch_update(AcqRel, Acquire, is_awaited).is_err() {
+        protected = Err(Degradation::EngineError);
+    }
+    if let Err(why) = protected {
+        native::suspend(why);
     }
     if runs_already {
         attach::go_on(t, protected.is_ok());

@@ -40,7 +40,7 @@ use refusal::Refusal;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
-use std::sync::atomic::Ordering::Acquire;
+use std::sync::atomic::Ordering::{AcqRel, Acquire};
 use std::time::{Duration, Instant, SystemTime};
 
 /// How long the engine may take for its first commit.
@@ -230,7 +230,11 @@ impl Supervisor {
             match control.state.load(Acquire) {
                 state::STARTING if !self.kin.is_alive(pid) => return Err(Refusal::Gone),
                 state::STARTING if asked.elapsed() > PATIENCE => {
-                    return Err(Refusal::Engine("the engine does not come to its first commit".into()))
+                    // Should it come to one after all, it finds that nobody waits for it, and leaves the program alone.
+                    let left = control.state.compare_exchange(state::STARTING, state::SUSPENDED, AcqRel, Acquire);
+                    if left.is_ok() {
+                        return Err(Refusal::Engine("the engine does not come to its first commit".into()));
+                    }
                 }
                 state::STARTING => std::thread::sleep(PULSE),
                 state::SUSPENDED => {
