@@ -102,13 +102,7 @@ fn run_watched(request: &Request, path: &Path, signals: Signals) -> Result<End, 
     orphans::revive(&state)?;
     let called = request.begun.as_ref().map_or(path, |begun| &begun.called);
     let (folder, lock) = state.create(request.name.as_deref(), called)?;
-    let mut stores = match &request.store {
-        Some(path) => StorePlace::in_folder(path, folder.name())?,
-        None => StorePlace::beside(&folder)?,
-    };
-    stores.seal = seal;
-    // What a program of this name may have left.
-    stores.archive()?.clear();
+    let stores = StorePlace::begin(&folder, request.store.as_deref(), seal)?;
     let mut options = request.options.clone();
     let decides = (request.load)(folder.name(), &mut options).inspect_err(|_| {
         stores.remove(0);

@@ -31,6 +31,18 @@ impl StorePlace {
         }
     }
 
+    /// For a program that is protected from now on: in the folder of the person's, if one is given. What a program of this name has left
+    /// there of older generations goes.
+    pub fn begin(folder: &ProgramFolder, path: Option<&Path>, seal: Option<Arc<Seal>>) -> Result<Self, Error> {
+        let mut place = match path {
+            Some(path) => Self::in_folder(path, folder.name())?,
+            None => Self::beside(folder)?,
+        };
+        place.seal = seal;
+        place.archive()?.clear();
+        Ok(place)
+    }
+
     /// The program's own folder.
     pub fn beside(folder: &ProgramFolder) -> Result<Self, Error> {
         let dir = folder.dir().try_clone_to_owned().map_err(|_| Error::Kernel("copy a descriptor", Errno::MFILE))?;

@@ -116,13 +116,7 @@ pub fn attach(request: &Request) -> Result<(Attached, Watch), Error> {
     let state = StateFolder::open()?;
     orphans::revive(&state)?;
     let (folder, lock) = state.create(request.name.as_deref(), &image.exe)?;
-    let mut stores = match &request.store {
-        Some(path) => StorePlace::in_folder(path, folder.name())?,
-        None => StorePlace::beside(&folder)?,
-    };
-    stores.seal = seal;
-    // What a program of this name may have left.
-    stores.archive()?.clear();
+    let stores = StorePlace::begin(&folder, request.store.as_deref(), seal)?;
     let mut options = request.options.clone();
     options.set(option::FOREIGN_PARENT, true);
     let made = (request.load)(folder.name(), &mut options)
