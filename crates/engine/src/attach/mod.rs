@@ -89,9 +89,11 @@ static IS_UNSAVED: AtomicBool = AtomicBool::new(false);
 
 /// Adds that to the first commit. Returns how many pages it is.
 pub fn save_unwritable(e: &mut Engine) -> usize {
-    if !IS_UNSAVED.swap(false, Relaxed) {
+    // Looked at by every commit: an exchange would cost each of them what a locked instruction does.
+    if !IS_UNSAVED.load(Relaxed) {
         return 0;
     }
+    IS_UNSAVED.store(false, Relaxed);
     let heap = (e.kernel.start_brk, e.kernel.brk);
     let (tracker, Some(store)) = (&mut e.tracker, &mut e.store) else { return 0 };
     let mut count = 0;
