@@ -2,6 +2,8 @@
 
 #[path = "attach/afterwards.rs"]
 mod afterwards;
+#[path = "attach/ending.rs"]
+mod ending;
 #[path = "attach/moments.rs"]
 mod moments;
 #[path = "attach/printing.rs"]

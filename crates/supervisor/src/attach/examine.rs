@@ -68,7 +68,8 @@ fn threads_allow(pid: pid_t) -> Result<(), Refusal> {
                 "several threads, of which this kernel does not tell enough (CHECKPOINT_RESTORE)",
             ));
         }
-        if shared::have_own_files(pid, tid) {
+        // One that ends has given them up first.
+        if shared::have_own_files(pid, tid) && !processes::is_ending(tid) {
             return Err(Refusal::Has("threads that do not share their files"));
         }
     }

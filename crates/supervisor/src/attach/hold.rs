@@ -118,6 +118,8 @@ impl Hold {
 fn begin(tid: pid_t) -> Result<(), Refusal> {
     trace::seize_gently(tid).map_err(|e| match e {
         Errno::SRCH => Refusal::Gone,
+        // The kernel forbids that for one that has just ended, too.
+        Errno::PERM if !processes::is_running(tid) => Refusal::Gone,
         Errno::PERM => Refusal::forbidden(),
         e => Refusal::Kernel("trace it", e),
     })?;
