@@ -72,7 +72,6 @@ const SELF_HARMING: &[&str] = &[
     "crash_ill",
     "end_term",
     "end_exit",
-    "segment",
     "jail",
     "own_faults",
     "own_faults_device",
@@ -120,6 +119,7 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "signals",
             "threads",
             "sleepers",
+            "segment",
         ],
     ),
     (
@@ -142,6 +142,7 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "children",
             "go_web",
             "bursts",
+            "segment",
         ],
     ),
     (Attack::Manual, &["undo"]),
@@ -183,6 +184,7 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "children",
             "queues",
             "bursts",
+            "segment",
         ],
     ),
     (
@@ -204,6 +206,7 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "pidfds_threads",
             "undone_alone",
             "objects",
+            "segment",
         ],
     ),
     (
@@ -234,6 +237,7 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "bursts",
             "filters_exec",
             "children",
+            "segment",
         ],
     ),
     (Attack::Everything, &["file_counter", "cat_files"]),

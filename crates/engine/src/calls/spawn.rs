@@ -1,6 +1,7 @@
 //! Children. They run unprotected for now (a degradation); the parent goes on being protected.
 
 use crate::calls::birth::{self, CloneArgs, Noted, CLONE_VFORK, CLONE_VM, SIGCHLD};
+use crate::calls::gs;
 use crate::calls::limits;
 use crate::calls::shared_child::{self, SHARED};
 use crate::calls::thread_birth::{self, CLONE_THREAD};
@@ -87,9 +88,16 @@ global_asm!(
     "mov %gs:{rdx}, %rdx",
     "mov %gs:{spawn_stack}, %rsp",
     "mov %gs:{rip}, %rcx",
+    "cmpl $0, {own_bases}(%rip)",
+    "je 3f",
+    "mov %gs:{gs_base}, %rax",
+    "wrgsbase %rax",
+    "3:",
     "xor %eax, %eax",
     "jmp *%rcx",
     shared = const SHARED,
+    own_bases = sym gs::OWN_BASES,
+    gs_base = const offset_of!(Thread, gs_base),
     native = const offset_of!(Thread, native),
     xsave_mask = const offset_of!(Thread, xsave_mask),
     xsave = const offset_of!(Thread, page.xsave),
