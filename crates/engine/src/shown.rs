@@ -15,6 +15,7 @@ pub fn show() {
     shown.calls.store(offset_of!(Thread, calls) as u32, Relaxed);
     shown.site.store((offset_of!(Thread, regs) + offset_of!(Registers, rip)) as u32, Relaxed);
     shown.tid.store(offset_of!(Thread, real_tid) as u32, Relaxed);
+    shown.number.store(offset_of!(Thread, tid) as u32, Relaxed);
     shown.taken.store(world::taken_address(), Relaxed);
     shown.first.store(first as u64, Release);
 }

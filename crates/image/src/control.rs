@@ -292,6 +292,8 @@ pub struct ThreadBlocks {
     pub site: AtomicU32,
     /// The same: what the kernel calls the thread. Four bytes.
     pub tid: AtomicU32,
+    /// The same: what the program calls it. Four bytes.
+    pub number: AtomicU32,
 }
 
 /// First word of a control page.

@@ -41,4 +41,24 @@ pub struct Count {
     pub run: u64,
     /// Processor time that it has had so far.
     pub count: Duration,
+    /// It sleeps until another one gives this up.
+    pub wait: Option<Wait>,
+}
+
+/// What a thread waits for, without a time-out, that another one has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wait {
+    pub lock: Lock,
+    /// Where it is.
+    pub at: u64,
+    /// The thread that has it.
+    pub owner: i32,
+}
+
+/// Locks that say who has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Lock {
+    Mutex,
+    /// For writing. Of its readers it keeps only how many they are.
+    ReadWriteLock,
 }

@@ -4,6 +4,7 @@
 //! [`REFUSED`]; later ones are refused.
 
 use crate::named;
+use crate::pmc::Wait;
 use outlast_core::Interface;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -131,18 +132,29 @@ impl Death {
 }
 
 /// A thread that does not leave its code section.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hang {
     /// What the kernel calls the thread.
     pub thread: i32,
     /// Where the section begins: see `pmc::Count`.
     pub section: u64,
-    /// Processor time since it was first seen there.
-    pub count: Duration,
-    /// The section's check value: it should have been out by then.
-    pub check: Duration,
     /// Whether it was seen elsewhere since its process began or was recovered.
     pub has_moved: bool,
+    pub why: Stays,
+}
+
+/// Why a thread is taken to stay where it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Stays {
+    /// It has computed for longer than it ever did there.
+    Computes {
+        /// Processor time since it was first seen there.
+        count: Duration,
+        /// The section's check value: it should have been out by then.
+        check: Duration,
+    },
+    /// It waits for what another thread has, which waits for the next, and the last one for the first: each with its number.
+    Deadlock(Vec<(i32, Wait)>),
 }
 
 /// What is told of it when the process has ended.

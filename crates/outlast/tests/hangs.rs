@@ -125,6 +125,28 @@ fn nothing_is_concluded_of_what_is_not_known_and_what_waits_does_not_hang() {
 }
 
 #[test]
+fn threads_that_wait_for_each_other_are_found_told_of_and_go_on_from_their_last_commit() {
+    let mut talk = Talk::begin(&["--hang", "--retries", "1000"]);
+    talk.ask("one");
+    for (n, line) in ["mutexes", "locks", "twice"].into_iter().enumerate() {
+        talk.say(line);
+        talk.home.await_event("it", "hung", n + 1);
+        talk.end_hang();
+        talk.hear(line);
+        talk.ask("more");
+        let log = talk.home.log("it");
+        let told: Vec<&str> = log.iter().filter(|e| e["event"] == "hung").filter_map(|e| e["cause"].as_str()).collect();
+        let last = told.last().unwrap();
+        let [what, threads] = if line == "locks" { ["read-write lock", "; "] } else { ["mutex", "thread "] };
+        assert!(last.contains("deadlock") && last.contains(what) && last.contains(threads), "{told:?}");
+        assert_eq!(last.matches("waits for").count(), if line == "twice" { 1 } else { 2 }, "{told:?}");
+        fs::write(talk.home.file("word"), [1; 4096]).unwrap();
+    }
+    talk.end_hang();
+    assert_eq!(talk.end().code(), Some(3));
+}
+
+#[test]
 fn a_hang_that_comes_again_is_tried_a_bounded_number_of_times_and_its_state_stays() {
     let mut talk = Talk::begin(&["--hang=200ms", "--retries", "2"]);
     talk.ask("one");

@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::options::Options;
 pub use outlast_interfaces::pmc::Count;
 pub use outlast_interfaces::proc::{
-    Cause, Death, Decision, Hang, Hung, Respawn, Shortage, Standing, Step, Stuck, Surroundings,
+    Cause, Death, Decision, Hang, Hung, Respawn, Shortage, Standing, Stays, Step, Stuck, Surroundings,
 };
 use std::time::Duration;
 

@@ -1,7 +1,8 @@
 //! Threads that are looked at from outside, and what becomes of a program that hangs. Nothing of the program is stopped or slowed for that: the
 //! engine's gate counts calls as it is, and the kernel keeps the time.
 
-use crate::decision::{Hang, Hung};
+use crate::decision::{Hang, Hung, Stays};
+use crate::locks::{self, Elsewhere};
 use crate::log::{Entry, Kind};
 use crate::remote;
 use crate::supervisor::Supervisor;
@@ -9,7 +10,7 @@ use libc::pid_t;
 use outlast_image::control::{state, ThreadBlocks};
 use outlast_image::event::phase;
 use outlast_image::layout::{THREADS, THREADS_BASE, THREAD_LEN};
-use outlast_interfaces::pmc::Count;
+use outlast_interfaces::pmc::{Count, Lock, Wait};
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::{Duration, Instant};
 
@@ -22,6 +23,7 @@ pub struct Looking {
     due: Option<Instant>,
     /// The program's process is being ended for this.
     hung: Option<Hung>,
+    elsewhere: Elsewhere,
     /// How often in a row nothing was to be seen.
     blind: u32,
 }
@@ -60,7 +62,7 @@ impl Supervisor {
             self.decides.counted(&[]);
             return;
         }
-        let counts = counts(self.pid, &control.threads);
+        let counts = counts(self.pid, &control.threads, &mut self.looking.elsewhere);
         self.looking.blind = if counts.is_empty() { self.looking.blind.saturating_add(1) } else { 0 };
         if self.looking.blind == BLIND {
             // Yama, for example, where another supervisor has taken over, which is not the program's parent.
@@ -75,17 +77,36 @@ impl Supervisor {
     }
 
     fn end_hung(&mut self, hang: &Hang) {
-        let Hang { thread, section, count, check, has_moved } = *hang;
-        let (count, check) = (count.as_secs_f64(), check.as_secs_f64());
-        let what = format!("thread {thread} has computed for {count:.2} s since the call before {section:#x}, where {check:.2} s are enough");
-        self.log.add(&Entry::new(Kind::Hung).cause(what).pid(self.pid));
+        let Hang { section, has_moved, .. } = *hang;
+        self.log.add(&Entry::new(Kind::Hung).cause(told(hang)).pid(self.pid));
         self.looking.hung = Some(Hung { section, has_moved });
         self.kin.end(self.pid);
     }
 }
 
+/// In the words of the log.
+fn told(hang: &Hang) -> String {
+    let Hang { thread, section, .. } = *hang;
+    match &hang.why {
+        Stays::Computes { count, check } => {
+            let (count, check) = (count.as_secs_f64(), check.as_secs_f64());
+            format!("thread {thread} has computed for {count:.2} s since the call before {section:#x}, where {check:.2} s are enough")
+        }
+        Stays::Deadlock(cycle) => {
+            let waits = cycle.iter().map(|(thread, Wait { lock, at, owner })| {
+                let lock = match lock {
+                    Lock::Mutex => "mutex",
+                    Lock::ReadWriteLock => "read-write lock",
+                };
+                format!("thread {thread} waits for the {lock} at {at:#x}, which {owner} has")
+            });
+            format!("a deadlock: {}", waits.collect::<Vec<_>>().join("; "))
+        }
+    }
+}
+
 /// What each of the program's threads has done; those of which that cannot be known are left out.
-fn counts(pid: pid_t, blocks: &ThreadBlocks) -> Vec<Count> {
+fn counts(pid: pid_t, blocks: &ThreadBlocks, elsewhere: &mut Elsewhere) -> Vec<Count> {
     let first = blocks.first.load(Acquire);
     if first == 0 {
         return Vec::new();
@@ -104,11 +125,28 @@ fn counts(pid: pid_t, blocks: &ThreadBlocks) -> Vec<Count> {
         0 => first,
         place => THREADS_BASE + place as u64 * THREAD_LEN,
     };
-    places.into_iter().filter_map(|place| count(pid, place, block(place), blocks)).collect()
+    let blocks: Vec<Block> = places.into_iter().filter_map(|place| read(pid, place, block(place), blocks)).collect();
+    let kernels = |number: u32| blocks.iter().find(|block| block.number == number).map(|block| block.thread);
+    elsewhere.keep(|thread| blocks.iter().any(|block| block.thread == thread));
+    let count = |&Block { thread, section, run, .. }: &Block| {
+        let wait = locks::wait(elsewhere, pid, (thread, run), kernels);
+        Some(Count { thread, section, run, count: processor_time(pid, thread)?, wait })
+    };
+    blocks.iter().filter_map(count).collect()
 }
 
-fn count(pid: pid_t, place: usize, block: u64, blocks: &ThreadBlocks) -> Option<Count> {
-    let offsets = [&blocks.calls, &blocks.site, &blocks.tid].map(|offset| offset.load(Relaxed) as usize);
+/// What a thread's block says.
+struct Block {
+    thread: pid_t,
+    /// What the program calls it.
+    number: u32,
+    section: u64,
+    run: u64,
+}
+
+fn read(pid: pid_t, place: usize, block: u64, blocks: &ThreadBlocks) -> Option<Block> {
+    let offsets = [&blocks.calls, &blocks.site, &blocks.tid, &blocks.number];
+    let offsets = offsets.map(|offset| offset.load(Relaxed) as usize);
     if offsets.iter().any(|offset| *offset > BLOCK - 8) {
         return None;
     }
@@ -116,12 +154,12 @@ fn count(pid: pid_t, place: usize, block: u64, blocks: &ThreadBlocks) -> Option<
     let mut bytes = vec![0; end - start];
     remote::read_memory(pid, block.checked_add(*start as u64)?, &mut bytes).ok()?;
     let word = |offset: usize| u64::from_ne_bytes(std::array::from_fn(|n| bytes[offset - start + n]));
-    let [run, section, tid] = offsets.map(word);
+    let [run, section, tid, number] = offsets.map(word);
     let thread = match tid as u32 as pid_t {
         0 if place == 0 => pid,
         tid => tid,
     };
-    Some(Count { thread, section, run, count: processor_time(pid, thread)? })
+    Some(Block { thread, number: number as u32, section, run })
 }
 
 /// Processor time that a thread has had, to the nanosecond.

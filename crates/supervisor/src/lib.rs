@@ -39,6 +39,7 @@ pub mod keeping;
 pub mod kin;
 pub mod launch;
 pub mod listening;
+mod locks;
 pub mod log;
 pub mod meta;
 pub mod names;

@@ -3,6 +3,7 @@
 
 mod sections;
 mod threads;
+mod waiting;
 
 use outlast_core::{Budget, Calls, Event, Failure, Manifest, Module, Payload, PinId};
 use outlast_interfaces::hang::{Settings, NAME};

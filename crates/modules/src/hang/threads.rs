@@ -2,9 +2,10 @@
 //! time, since they begin and end with its system calls.
 
 use super::sections::Sections;
+use super::waiting;
 use outlast_interfaces::hang::Settings;
-use outlast_interfaces::pmc::Count;
-use outlast_interfaces::proc::Hang;
+use outlast_interfaces::pmc::{Count, Wait};
+use outlast_interfaces::proc::{Hang, Stays};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -24,7 +25,13 @@ struct Seen {
     now: Duration,
     /// It was seen in another one before.
     has_moved: bool,
+    /// What it waits for, and how often in a row it was seen to wait for the same as the time before.
+    wait: Option<Wait>,
+    waits: u32,
 }
+
+/// So often a thread is seen to wait for the same before it is taken to stay there: what is read of it and of the lock is not of one moment.
+const WAITS: u32 = 2;
 
 impl Threads {
     pub fn new(settings: Settings) -> Self {
@@ -44,7 +51,18 @@ impl Threads {
     /// Takes note of how far all threads are. A thread that should have left its section by now, if there is one.
     pub fn see(&mut self, counts: &[Count]) -> Option<Hang> {
         self.seen.retain(|thread, _| counts.iter().any(|count| count.thread == *thread));
-        counts.iter().filter_map(|count| self.see_one(count)).next()
+        let hangs = counts.iter().filter_map(|count| self.see_one(count)).next();
+        hangs.or_else(|| self.deadlock(counts))
+    }
+
+    /// Threads that wait for each other, and did so when they were seen before.
+    fn deadlock(&self, counts: &[Count]) -> Option<Hang> {
+        let stays = |count: &&Count| self.seen.get(&count.thread).is_some_and(|seen| seen.waits >= WAITS);
+        let waits = counts.iter().filter(stays).filter_map(|count| Some((count.thread, count.wait?))).collect();
+        let cycle = waiting::cycle(&waits)?;
+        let (thread, seen) = cycle.first().and_then(|(thread, _)| Some((*thread, self.seen.get(thread)?)))?;
+        let (section, has_moved) = (seen.section, seen.has_moved);
+        Some(Hang { thread, section, has_moved, why: Stays::Deadlock(cycle) })
     }
 
     fn see_one(&mut self, count: &Count) -> Option<Hang> {
@@ -54,6 +72,8 @@ impl Threads {
             began: count.count,
             now: count.count,
             has_moved,
+            wait: None,
+            waits: 0,
         };
         let seen = self.seen.entry(count.thread).or_insert_with(|| begins(false));
         // Less than before: the kernel has given the number to another thread.
@@ -63,17 +83,14 @@ impl Threads {
             self.sections.left(seen.section, count.section, seen.now - seen.began);
             *seen = begins(true);
         }
+        seen.waits = if count.wait == seen.wait { seen.waits.saturating_add(1) } else { 0 };
+        seen.wait = count.wait;
         seen.now = count.count;
         let Settings { threshold, limit, .. } = self.settings;
         let check = self.sections.check_value(seen.section, threshold).into_iter().chain(limit).min()?;
         let (thread, section, has_moved) = (count.thread, seen.section, seen.has_moved);
-        (seen.now - seen.began > check).then(|| Hang {
-            thread,
-            section,
-            count: seen.now - seen.began,
-            check,
-            has_moved,
-        })
+        let count = seen.now - seen.began;
+        (count > check).then_some(Hang { thread, section, has_moved, why: Stays::Computes { count, check } })
     }
 }
 
@@ -81,6 +98,7 @@ impl Threads {
 mod tests {
     use super::super::sections::TRAINED;
     use super::*;
+    use outlast_interfaces::pmc::Lock;
 
     fn ms(ms: u64) -> Duration {
         Duration::from_millis(ms)
@@ -91,7 +109,7 @@ mod tests {
     }
 
     fn at(thread: i32, section: u64, run: u64, count: u64) -> Count {
-        Count { thread, section, run, count: ms(count) }
+        Count { thread, section, run, count: ms(count), wait: None }
     }
 
     /// Has seen thread 1 leave section 7 so often; its time is `TRAINED` ms then.
@@ -112,7 +130,8 @@ mod tests {
         let (run, count) = (TRAINED + 999, TRAINED + 90 * 999);
         assert_eq!(threads.see(&[at(1, 7, run, count + 100)]), None);
         let hang = threads.see(&[at(1, 7, run, count + 101)]).expect("it hangs");
-        assert_eq!(hang, Hang { thread: 1, section: 7, count: ms(101), check: ms(100), has_moved: true });
+        let why = Stays::Computes { count: ms(101), check: ms(100) };
+        assert_eq!(hang, Hang { thread: 1, section: 7, has_moved: true, why });
     }
 
     #[test]
@@ -141,6 +160,30 @@ mod tests {
         for n in 0..5 {
             let counts: Vec<_> = others(n).chain([at(1, 7, TRAINED, TRAINED + 30 * n)]).collect();
             assert_eq!(threads.see(&counts).map(|hang| hang.thread), (n > 3).then_some(1));
+        }
+    }
+
+    fn waiting(thread: i32, run: u64, owner: i32) -> Count {
+        let wait = Wait { lock: Lock::Mutex, at: 0x1000 + owner as u64, owner };
+        Count { wait: Some(wait), ..at(thread, 7, run, 0) }
+    }
+
+    #[test]
+    fn threads_that_wait_for_each_other_are_flagged_once_they_were_seen_to_stay_there() {
+        let mut threads = Threads::new(settings(None));
+        let counts = [at(1, 7, 1, 0), waiting(2, 1, 3), waiting(3, 1, 2), waiting(4, 1, 2)];
+        let hangs: Vec<_> = (0..4).map(|_| threads.see(&counts)).collect();
+        assert!(hangs[..2].iter().all(Option::is_none), "{hangs:?}");
+        let Some(Hang { why: Stays::Deadlock(cycle), .. }) = &hangs[3] else { panic!("{hangs:?}") };
+        assert_eq!(cycle.iter().map(|(thread, _)| *thread).collect::<Vec<_>>(), [2, 3]);
+    }
+
+    #[test]
+    fn threads_that_wait_for_each_other_in_turn_are_not() {
+        let mut threads = Threads::new(settings(None));
+        for run in 0..1000 {
+            assert_eq!(threads.see(&[waiting(2, run, 3), waiting(3, run, 2)]), None);
+            assert_eq!(threads.see(&[waiting(2, run, 3), at(3, 7, run, 0)]), None);
         }
     }
 

@@ -1,6 +1,7 @@
 /* Answers each line with its number and the line, but first does what it says.
  * answers FILE
- * hang: computes as long as the first byte of FILE, which it maps, is not 0; thread: has a thread do so; compute MS: computes so long */
+ * hang: computes as long as the first byte of FILE, which it maps, is not 0; thread: has a thread do so; compute MS: computes so long;
+ * mutexes, locks: as long as the byte is not 0 two threads each wait for what the other one has; twice: the first thread does so alone */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -17,6 +18,48 @@ static void *hang(void *unused)
     while (*word)
         ;
     return unused;
+}
+
+static pthread_mutex_t mutexes[2] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
+static pthread_rwlock_t locks[2] = {PTHREAD_RWLOCK_INITIALIZER, PTHREAD_RWLOCK_INITIALIZER};
+static pthread_barrier_t both;
+
+static void *take_mutexes(void *second)
+{
+    int first = *word && second;
+    pthread_mutex_lock(&mutexes[first]);
+    if (*word)
+        pthread_barrier_wait(&both);
+    pthread_mutex_lock(&mutexes[!first]);
+    pthread_mutex_unlock(&mutexes[!first]);
+    pthread_mutex_unlock(&mutexes[first]);
+    return NULL;
+}
+
+static void *take_locks(void *second)
+{
+    int first = *word && second;
+    pthread_rwlock_wrlock(&locks[first]);
+    if (*word)
+        pthread_barrier_wait(&both);
+    if (second)
+        pthread_rwlock_rdlock(&locks[!first]);
+    else
+        pthread_rwlock_wrlock(&locks[!first]);
+    pthread_rwlock_unlock(&locks[!first]);
+    pthread_rwlock_unlock(&locks[first]);
+    return NULL;
+}
+
+static void have_both(void *(*take)(void *))
+{
+    pthread_t threads[2];
+    pthread_barrier_init(&both, NULL, 2);
+    for (long i = 0; i < 2; i++)
+        if (pthread_create(&threads[i], NULL, take, (void *)i))
+            exit(1);
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
 }
 
 static double now(void)
@@ -42,6 +85,16 @@ int main(int argc, char **argv)
             if (pthread_create(&thread, NULL, hang, NULL))
                 return 1;
             pthread_detach(thread);
+        }
+        if (!strcmp(line, "mutexes\n"))
+            have_both(take_mutexes);
+        if (!strcmp(line, "locks\n"))
+            have_both(take_locks);
+        if (!strcmp(line, "twice\n")) {
+            pthread_mutex_lock(&mutexes[0]);
+            if (*word)
+                pthread_mutex_lock(&mutexes[0]);
+            pthread_mutex_unlock(&mutexes[0]);
         }
         if (!strncmp(line, "compute ", 8))
             for (double end = now() + atoi(line + 8); now() < end;)
