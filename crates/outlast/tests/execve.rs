@@ -80,3 +80,39 @@ while os.path.exists(sys.argv[1]):
     pass
 print('done')
 ";
+
+/// A supervisor that dies while it makes the new program the one that counts leaves some files with their old names.
+#[test]
+fn what_a_dead_supervisor_has_left_half_renamed_is_finished() {
+    for has_store in [false, true] {
+        let home = Home::new();
+        let door = home.door();
+        let script = format!(r#"{}; exec sh -c 'read y; echo "$y"; exit 6'"#, door.wait());
+        let mut run = home.run_script("it", &script);
+        run.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+        let mut child = run.spawn().unwrap();
+        home.await_protected("it");
+        let file = |name: &str| home.state().join("it").join(name);
+        std::fs::copy(file("session"), home.file("before")).unwrap();
+        door.open();
+        let status = home.await_status("it", |s| s["protected"] == true && s["generation"] == 1);
+        home.await_event("it", "exec", 1);
+        std::fs::rename(file("session"), file("session.1")).unwrap();
+        std::fs::rename(home.file("before"), file("session")).unwrap();
+        if has_store {
+            std::fs::rename(file("store"), file("store.1")).unwrap();
+        }
+        kill(&status["supervisor"], libc::SIGKILL);
+        home.await_event("it", "supervisor-restarted", 1);
+        kill(&status["pid"], libc::SIGKILL);
+        home.await_event("it", "recovered", 1);
+        use std::io::{Read, Write};
+        child.stdin.take().unwrap().write_all(b"word\n").unwrap();
+        let mut printed = String::new();
+        child.stdout.take().unwrap().read_to_string(&mut printed).unwrap();
+        assert_eq!(printed, "word\n");
+        home.await_status("it", |status| status["ended"] == "exit 6");
+        child.wait().unwrap();
+        assert!(file("store").exists() || !file("store.1").exists(), "nothing is left over");
+    }
+}

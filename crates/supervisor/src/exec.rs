@@ -4,10 +4,13 @@
 //! death in between goes back to the commit before the execve, which is then made again.
 
 use crate::end::End;
+use crate::error::Error;
 use crate::generation::{file_name, Generation};
 use crate::inject::{inject, Failure};
 use crate::launch::Command;
 use crate::log::{Entry, Kind};
+use crate::program_folder::ProgramFolder;
+use crate::stores::StorePlace;
 use crate::supervisor::Supervisor;
 use crate::trace::{self, Fault, Stop};
 use crate::{clock, futex, processes, reports};
@@ -235,7 +238,7 @@ impl Supervisor {
         self.injection_faults = 0;
     }
 
-    /// Gives the files of the new generation the names that count, and describes the program that now runs.
+    /// Describes the program that now runs, and gives the files of the new generation the names that count.
     fn become_current(&mut self) {
         if let Some(image) = processes::image_of(self.pid) {
             // From the kernel, and so free of NUL bytes.
@@ -245,10 +248,10 @@ impl Supervisor {
             self.meta.exe = image.exe.into();
             self.meta.argv = image.argv.into_iter().map(Into::into).collect();
         }
-        let number = self.generation.number;
-        let promoted = self.stores.promote(number);
-        let renamed = self.folder.rename(&file_name("session", number), "session");
-        if let Err(e) = promoted.and(renamed).and_then(|()| self.meta.write(&self.folder, &self.stores)) {
+        // Once the description says so whoever finds other names finishes this.
+        let described = self.meta.write(&self.folder, &self.stores);
+        let promoted = promote(&self.folder, &self.stores, self.generation.number);
+        if let Err(e) = described.and(promoted) {
             self.log.add(&Entry::new(Kind::Degradation).cause(e.to_string()).pid(self.pid));
         }
     }
@@ -276,5 +279,20 @@ impl Supervisor {
     fn forget_generation(&self, number: u32) {
         self.folder.remove(&file_name("session", number));
         self.stores.remove(number);
+    }
+}
+
+/// Gives the files of the generation that counts the names that say so, as far as they have not got them: a supervisor may have died in the
+/// middle of this.
+pub fn promote(folder: &ProgramFolder, stores: &StorePlace, number: u32) -> Result<(), Error> {
+    if number == 0 {
+        return Ok(());
+    }
+    // The session last: as long as it has its own name it is known that there may be a store with its own.
+    stores.promote(number)?;
+    let young = file_name("session", number);
+    match folder.has(&young) {
+        true => folder.rename(&young, "session"),
+        false => Ok(()),
     }
 }

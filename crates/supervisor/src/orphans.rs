@@ -1,6 +1,7 @@
 //! Programs whose supervisor is gone: those that live get another one, of those that ended nothing stays.
 
 use crate::error::Error;
+use crate::exec::promote;
 use crate::generation::file_name;
 use crate::meta::Meta;
 use crate::program_folder::{Lock, ProgramFolder};
@@ -27,6 +28,9 @@ pub fn revive(state: &StateFolder) -> Result<(), Error> {
         }
         // What cannot be locked has a supervisor; what cannot be read is being made or removed.
         let Ok(Some(lock)) = folder.lock() else { continue };
+        if settle(&folder).is_err() {
+            continue;
+        }
         let Ok(session) = folder.open_session() else { continue };
         if is_alive(&session) || newer_session(&folder).is_some_and(|session| is_alive(&session)) {
             start_supervisor(&name, &lock)?;
@@ -35,6 +39,13 @@ pub fn revive(state: &StateFolder) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// Finishes what a supervisor was doing when it died, so that the names of files tell which of them count.
+fn settle(folder: &ProgramFolder) -> Result<(), Error> {
+    let meta = Meta::read(folder)?;
+    let stores = StorePlace::of(folder, meta.store.map(|path| path.to_path()).as_deref())?;
+    promote(folder, &stores, meta.generation)
 }
 
 /// Whether a process of the program lives.

@@ -2,6 +2,7 @@
 
 use crate::decision::Load;
 use crate::error::Error;
+use crate::exec::promote;
 use crate::generation::Generation;
 use crate::launch::Command;
 use crate::meta::{self, Meta};
@@ -42,6 +43,7 @@ impl Remains {
     fn described(folder: ProgramFolder, lock: Lock) -> Result<Self, Error> {
         let meta = Meta::read(&folder)?;
         let stores = StorePlace::of(&folder, meta.store.as_ref().map(|path| path.to_path()).as_deref())?;
+        promote(&folder, &stores, meta.generation)?;
         Ok(Self { folder, lock, stores, meta })
     }
 
@@ -55,6 +57,7 @@ impl Remains {
         let stores = StorePlace::in_folder(path, name)?;
         let meta = Meta { supervisor: meta::Supervisor::this(), ..Meta::read_beside(&stores)? };
         meta.write(&folder, &stores)?;
+        promote(&folder, &stores, meta.generation)?;
         Ok(Self { folder, lock, stores, meta })
     }
 

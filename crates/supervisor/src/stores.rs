@@ -97,10 +97,13 @@ impl StorePlace {
         }
     }
 
-    /// Makes the store of a generation the one that counts.
+    /// Makes the store of a generation the one that counts, if it is not yet.
     pub fn promote(&self, number: u32) -> Result<(), Error> {
         let (from, to) = (self.file(number), self.file(0));
-        renameat(&self.dir, &*from, &self.dir, &*to).map_err(self.failed(&to))
+        match renameat(&self.dir, &*from, &self.dir, &*to) {
+            Err(Errno::NOENT) => Ok(()),
+            result => result.map_err(self.failed(&to)),
+        }
     }
 
     /// Removes the store of a generation; one that is not there is as good as removed.
