@@ -100,9 +100,10 @@ impl Supervisor {
 
     /// A new process from the anchor, with the old process id if that can be had.
     pub(crate) fn respawn(&mut self) -> Result<pid_t, Unborn> {
-        self.find_anchor();
         let mut wanted = if self.may_choose_pid { self.meta.pid } else { 0 };
         for attempt in 0..REAP_TRIES + MORE_TRIES {
+            // Who was born and died may have changed it in between.
+            self.find_anchor();
             self.generation.anchor(&self.kin).ok_or(Unborn::Impossible)?;
             // Looked at before: afterwards it may have been reaped, and the next try would succeed.
             let waits = attempt < PID_TRIES || attempt < tries_for(wanted);
