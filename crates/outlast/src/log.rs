@@ -92,5 +92,6 @@ fn sentence(entry: &Entry) -> String {
     };
     let phase = entry.phase.as_ref().map(|phase| format!(", in phase {phase}")).unwrap_or_default();
     let took = entry.duration_us.map(|us| format!(" ({us} µs)")).unwrap_or_default();
-    format!("{}  {what}{phase}{took}\n", entry.time)
+    let stacks: String = entry.stacks.iter().map(|stack| format!("    {stack}\n")).collect();
+    format!("{}  {what}{phase}{took}\n{stacks}", entry.time)
 }

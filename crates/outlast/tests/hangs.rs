@@ -89,6 +89,9 @@ fn what_computes_beyond_the_limit_is_ended_and_goes_on_from_its_last_commit() {
             talk.hear(line);
         }
         talk.home.await_event("it", "hung", hangs + 1);
+        let log = talk.home.log("it");
+        let stacks = log.iter().rfind(|e| e["event"] == "hung").unwrap()["stacks"].to_string();
+        assert!(stacks.contains("hang+0x") || stacks.contains("main+0x"), "{stacks}");
         talk.end_hang();
         if line == "hang" {
             talk.hear(line);
@@ -139,6 +142,13 @@ fn threads_that_wait_for_each_other_are_found_told_of_and_go_on_from_their_last_
         let last = told.last().unwrap();
         let [what, threads] = if line == "locks" { ["read-write lock", "; "] } else { ["mutex", "thread "] };
         assert!(last.contains("deadlock") && last.contains(what) && last.contains(threads), "{told:?}");
+        let stacks = log.iter().rfind(|e| e["event"] == "hung").unwrap()["stacks"].as_array().unwrap();
+        let function = match line {
+            "mutexes" => "take_mutexes+",
+            "locks" => "take_locks+",
+            _ => "main+",
+        };
+        assert!(stacks.iter().all(|stack| stack.as_str().unwrap().contains(function)), "{stacks:#?}");
         assert_eq!(last.matches("waits for").count(), if line == "twice" { 1 } else { 2 }, "{told:?}");
         fs::write(talk.home.file("word"), [1; 4096]).unwrap();
     }

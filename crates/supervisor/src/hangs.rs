@@ -1,21 +1,18 @@
 //! Threads that are looked at from outside, and what becomes of a program that hangs. Nothing of the program is stopped or slowed for that: the
 //! engine's gate counts calls as it is, and the kernel keeps the time.
 
+use crate::blocks::{self, Block};
 use crate::decision::{Hang, Hung, Stays};
 use crate::locks::{self, Elsewhere};
 use crate::log::{Entry, Kind};
-use crate::remote;
+use crate::stacks;
 use crate::supervisor::Supervisor;
 use libc::pid_t;
 use outlast_image::control::{state, ThreadBlocks};
 use outlast_image::event::phase;
-use outlast_image::layout::{THREADS, THREADS_BASE, THREAD_LEN};
 use outlast_interfaces::pmc::{Count, Lock, Wait};
-use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::atomic::Ordering::Acquire;
 use std::time::{Duration, Instant};
-
-/// A block is not longer: the program may have written anything.
-const BLOCK: usize = 4096;
 
 /// When threads are looked at next, and what came of it.
 #[derive(Default)]
@@ -78,7 +75,8 @@ impl Supervisor {
 
     fn end_hung(&mut self, hang: &Hang) {
         let Hang { section, has_moved, .. } = *hang;
-        self.log.add(&Entry::new(Kind::Hung).cause(told(hang)).pid(self.pid));
+        let stacks = stacks::of_hang(self.pid, hang, &self.generation.control().threads);
+        self.log.add(&Entry::new(Kind::Hung).cause(told(hang)).stacks(stacks).pid(self.pid));
         self.looking.hung = Some(Hung { section, has_moved });
         self.kin.end(self.pid);
     }
@@ -107,59 +105,14 @@ fn told(hang: &Hang) -> String {
 
 /// What each of the program's threads has done; those of which that cannot be known are left out.
 fn counts(pid: pid_t, blocks: &ThreadBlocks, elsewhere: &mut Elsewhere) -> Vec<Count> {
-    let first = blocks.first.load(Acquire);
-    if first == 0 {
-        return Vec::new();
-    }
-    let mut taken = [0; THREADS / 8];
-    if remote::read_memory(pid, blocks.taken.load(Relaxed), &mut taken).is_err() {
-        return Vec::new();
-    }
-    let is_taken = |place: &usize| taken[place / 8] >> (place % 8) & 1 != 0;
-    let mut places: Vec<usize> = (0..THREADS).filter(is_taken).collect();
-    if places.is_empty() {
-        // A program of one thread does not note it.
-        places.push(0);
-    }
-    let block = |place: usize| match place {
-        0 => first,
-        place => THREADS_BASE + place as u64 * THREAD_LEN,
-    };
-    let blocks: Vec<Block> = places.into_iter().filter_map(|place| read(pid, place, block(place), blocks)).collect();
+    let blocks = blocks::read(pid, blocks);
     let kernels = |number: u32| blocks.iter().find(|block| block.number == number).map(|block| block.thread);
     elsewhere.keep(|thread| blocks.iter().any(|block| block.thread == thread));
-    let count = |&Block { thread, section, run, .. }: &Block| {
+    let count = |&Block { thread, at, run, .. }: &Block| {
         let wait = locks::wait(elsewhere, pid, (thread, run), kernels);
-        Some(Count { thread, section, run, count: processor_time(pid, thread)?, wait })
+        Some(Count { thread, section: at.ip, run, count: processor_time(pid, thread)?, wait })
     };
     blocks.iter().filter_map(count).collect()
-}
-
-/// What a thread's block says.
-struct Block {
-    thread: pid_t,
-    /// What the program calls it.
-    number: u32,
-    section: u64,
-    run: u64,
-}
-
-fn read(pid: pid_t, place: usize, block: u64, blocks: &ThreadBlocks) -> Option<Block> {
-    let offsets = [&blocks.calls, &blocks.site, &blocks.tid, &blocks.number];
-    let offsets = offsets.map(|offset| offset.load(Relaxed) as usize);
-    if offsets.iter().any(|offset| *offset > BLOCK - 8) {
-        return None;
-    }
-    let (start, end) = (offsets.iter().min()?, offsets.iter().max()? + 8);
-    let mut bytes = vec![0; end - start];
-    remote::read_memory(pid, block.checked_add(*start as u64)?, &mut bytes).ok()?;
-    let word = |offset: usize| u64::from_ne_bytes(std::array::from_fn(|n| bytes[offset - start + n]));
-    let [run, section, tid, number] = offsets.map(word);
-    let thread = match tid as u32 as pid_t {
-        0 if place == 0 => pid,
-        tid => tid,
-    };
-    Some(Block { thread, number: number as u32, section, run })
 }
 
 /// Processor time that a thread has had, to the nanosecond.

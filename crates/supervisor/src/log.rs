@@ -85,6 +85,9 @@ pub struct Entry {
     pub seq: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<i32>,
+    /// Of threads that hang: in which functions each is, the innermost first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stacks: Vec<String>,
 }
 
 impl Entry {
@@ -95,7 +98,17 @@ impl Entry {
 
     pub fn at(time: SystemTime, event: Kind) -> Self {
         let time = humantime::format_rfc3339_micros(time).to_string();
-        Self { time, event, cause: None, rung: None, duration_us: None, phase: None, seq: None, pid: None }
+        Self {
+            time,
+            event,
+            cause: None,
+            rung: None,
+            duration_us: None,
+            phase: None,
+            seq: None,
+            pid: None,
+            stacks: Vec::new(),
+        }
     }
 
     pub fn cause(self, cause: impl Into<String>) -> Self {
@@ -113,6 +126,10 @@ impl Entry {
 
     pub fn pid(self, pid: i32) -> Self {
         Self { pid: Some(pid), ..self }
+    }
+
+    pub fn stacks(self, stacks: Vec<String>) -> Self {
+        Self { stacks, ..self }
     }
 
     pub fn seq(self, seq: u64) -> Self {

@@ -1,0 +1,47 @@
+//! In which functions threads hang, for the log. The process is going to end: it may be stopped for that.
+
+use crate::blocks;
+use crate::decision::{Hang, Stays};
+use crate::remote;
+use crate::trace;
+use libc::pid_t;
+use outlast_image::control::ThreadBlocks;
+use outlast_image::layout::{ENGINE_BASE, ENGINE_END};
+use outlast_stacks::{At, Process};
+use std::time::Duration;
+
+/// How long a thread that computes may take to stop.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// The stacks of the threads that hang, a line each: `thread 12: inner+0x4 (file+0x1234) < outer+0x8 (…) < …`.
+pub fn of_hang(pid: pid_t, hang: &Hang, blocks: &ThreadBlocks) -> Vec<String> {
+    let threads: Vec<pid_t> = match &hang.why {
+        Stays::Computes { .. } => vec![hang.thread],
+        Stays::Deadlock(cycle) => cycle.iter().map(|(thread, _)| *thread).collect(),
+    };
+    let computes = matches!(hang.why, Stays::Computes { .. });
+    let blocks = blocks::read(pid, blocks);
+    let mut process = Process::look(pid);
+    let word = |address| {
+        let mut bytes = [0; 8];
+        remote::read_memory(pid, address, &mut bytes).ok().map(|()| u64::from_ne_bytes(bytes))
+    };
+    let line = |thread: pid_t| {
+        // Who waits does so in the engine, which has noted where it came from.
+        let noted = || blocks.iter().find(|block| block.thread == thread).map(|block| block.at);
+        let at = if computes { now(thread) } else { None }.or_else(noted)?;
+        let frames: Vec<String> = process.stack(at, word).iter().map(ToString::to_string).collect();
+        Some(format!("thread {thread}: {}", frames.join(" < ")))
+    };
+    threads.into_iter().filter_map(line).collect()
+}
+
+/// Where a thread that computes is, if that is not in the engine.
+fn now(thread: pid_t) -> Option<At> {
+    trace::seize_gently(thread).and_then(|()| trace::interrupt(thread)).ok()?;
+    let stopped = matches!(trace::wait_stop_for(thread, PATIENCE), Ok(Some(_)));
+    let regs = if stopped { trace::registers(thread).ok() } else { None };
+    let _ = trace::detach(thread, 0);
+    let regs = regs.filter(|regs| !(ENGINE_BASE..ENGINE_END).contains(&regs.rip))?;
+    Some(At { ip: regs.rip, sp: regs.rsp, bp: regs.rbp })
+}
