@@ -1,7 +1,7 @@
 //! Leaving the program to the kernel: in children, and when protection is suspended.
 
-use crate::control::{control, degrade, event};
 use crate::calls::gs;
+use crate::control::{control, degrade, event};
 use crate::frame::{self, Signal, Ucontext, Vector, SS_DISABLE};
 use crate::gathered;
 use crate::held;

@@ -89,7 +89,7 @@ fn nonsense_ends_a_stack_and_nothing_else() {
     let mut process = Process::look(program.0.id() as i32);
     for at in [At { ip: 0, sp: 0, bp: 0 }, At { ip: 1 << 46, sp: u64::MAX, bp: u64::MAX }, program.at()] {
         assert!(process.stack(at, |_| None).len() <= 1);
-        assert!(process.stack(at, |address| Some(address)).len() <= 64);
+        assert!(process.stack(at, Some).len() <= 64);
     }
     assert!(Process::look(i32::MAX).stack(program.at(), |_| None).len() <= 1);
 }

@@ -88,8 +88,8 @@ pub fn trapped(e: &mut Engine, t: &mut Thread) {
     // SAFETY: called by dispatch.
     let r = unsafe { rewriter() };
     let site = t.regs.rip.wrapping_sub(2);
-    let traps = native::WAY.load(Relaxed) != way::GATE;
-    if r.stopped || traps || e.args.options & option::NO_REWRITE != 0 || !r.traps.is_hot(site) || r.refused.contains(site) {
+    let stopped = r.stopped || native::WAY.load(Relaxed) != way::GATE;
+    if stopped || e.args.options & option::NO_REWRITE != 0 || !r.traps.is_hot(site) || r.refused.contains(site) {
         return;
     }
     match r.rewrite(e, site) {
