@@ -112,11 +112,16 @@ static void await(void)
         must(ring_enter(&ring, 0) > 0, "submit");
     if (queue >= 0) {
         struct epoll_event event;
-        must(epoll_wait(queue, &event, 1, -1) == 1 && event.data.fd == ring.fd, "epoll_wait");
+        int n = epoll_wait(queue, &event, 1, -1);
+        must((n == 1 && event.data.fd == ring.fd) || (n < 0 && errno == EINTR), "epoll_wait");
         return;
     }
     struct pollfd polled = {.fd = bell, .events = POLLIN};
-    must(poll(&polled, 1, -1) == 1, "poll");
+    /* The kernel's own work for the ring may cut a wait short. */
+    int n = poll(&polled, 1, -1);
+    if (n < 0 && errno == EINTR)
+        return;
+    must(n == 1, "poll");
     uint64_t count;
     must(read(bell, &count, 8) == 8, "read the eventfd");
 }

@@ -120,6 +120,8 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "signals",
             "threads",
             "sleepers",
+            "ring_files",
+            "ring_server",
         ],
     ),
     (
