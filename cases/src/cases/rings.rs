@@ -20,8 +20,20 @@ pub const CASES: &[Case] = &[
     .makes_ring(),
     Case::new("ring_files", |_| Ok(Program::new(&[&program("ring_files"), "150"])), |_| Drive::Pipes(Input::none()))
         .makes_ring(),
+    Case::new(
+        "ring_files_alone",
+        |_| Ok(Program::new(&[&program("ring_files"), "400", "files"])),
+        |_| Drive::Files(Vec::new()),
+    )
+    .makes_ring(),
+    Case::new("ring_threads", |_| threads("ring"), |_| Drive::Pipes(Input::none())).with_threads().makes_ring(),
+    Case::new("ring_threads_epoll", |_| threads("epoll"), |_| Drive::Pipes(Input::none())).with_threads().makes_ring(),
 ];
 
 fn server(stage: &Stage, how: &str) -> Outcome<Program> {
     Ok(Program::new(&[&program("ring_server"), &stage.port.to_string(), how]))
+}
+
+fn threads(how: &str) -> Outcome<Program> {
+    Ok(Program::new(&[&program("ring_threads"), "200", how]))
 }

@@ -1,6 +1,6 @@
 //! What becomes of a request that is done: its completion, and what is linked to it.
 
-use super::layout::{state, word, Request, CQE_LEN};
+use super::layout::{state, word, Entry, Request, CQE_LEN};
 use super::operations::op;
 use super::queues::{Ring, OVERFLOWN};
 use super::setup::ring_bell;
@@ -90,6 +90,9 @@ impl Ring {
 
     /// Completes the request itself, and gives its place back.
     fn tell(&mut self, i: u32, request: Request, result: i32) {
+        if let Some(fd) = request.kept.checked_sub(1) {
+            self.close(fd as i32);
+        }
         let is_silent = request.entry.flags & sqe_flag::CQE_SKIP_SUCCESS != 0 && result >= 0;
         let is_full = self.head.overflown[0] != 0;
         if is_silent || !is_full && self.post(request.entry.user_data, result, request.cqe_flags) {
@@ -98,6 +101,14 @@ impl Ring {
         let overflown = Request { state: state::OVERFLOWN, result, ..request };
         self.push(OVERFLOWN, i, overflown);
         self.set_flags();
+    }
+
+    /// Has a descriptor closed that was kept for a request.
+    fn close(&mut self, fd: i32) {
+        let entry = Entry { opcode: op::CLOSE, flags: sqe_flag::CQE_SKIP_SUCCESS, fd, ..Entry::default() };
+        if let Some(i) = self.allocate() {
+            self.make_ready(i, Request { entry, sequence: self.head.sequence, ..Request::default() });
+        }
     }
 
     /// Moves completions into the ring for which there was no room.

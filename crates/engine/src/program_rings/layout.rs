@@ -176,7 +176,8 @@ pub struct Request {
     pub done: u32,
     /// The time-out that is linked to it, as a number plus one.
     pub guard: u32,
-    pub unused: u32,
+    /// The descriptor that is kept of its file since the program has closed the file's own, plus one; 0: none.
+    pub kept: u32,
 }
 
 /// What a frame is for.

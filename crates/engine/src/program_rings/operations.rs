@@ -152,7 +152,11 @@ pub fn prepare(ring: &Ring, request: &mut Request) -> Result<(), i32> {
 }
 
 /// The descriptor of a request, `Err` if there is none.
-pub fn descriptor(ring: &Ring, entry: &Entry) -> Result<i32, i32> {
+pub fn descriptor(ring: &Ring, request: &Request) -> Result<i32, i32> {
+    let entry = &request.entry;
+    if let Some(fd) = request.kept.checked_sub(1) {
+        return Ok(fd as i32);
+    }
     if entry.flags & sqe_flag::FIXED_FILE != 0 {
         return register::file(ring, entry.fd as u32).ok_or(err::EBADF as i32);
     }
@@ -162,7 +166,7 @@ pub fn descriptor(ring: &Ring, entry: &Entry) -> Result<i32, i32> {
 /// The call that a request is, and what poll(2) has to say of the descriptor before it can be made without waiting; 0: nothing.
 pub fn call(e: &mut Engine, ring: &Ring, request: &Request) -> Result<(Call, u32), i32> {
     let n = &request.entry;
-    let fd = descriptor(ring, n)?;
+    let fd = descriptor(ring, request)?;
     let (fd64, len, flags) = (fd as i64 as u64, n.len as u64, n.op_flags as u64);
     let done = request.done as u64;
     let made = |nr, args| Ok((Call { nr, args }, 0));
@@ -310,7 +314,7 @@ pub fn awaited(ring: &Ring, request: &Request) -> i32 {
     match n.opcode {
         op::SPLICE | op::TEE if n.op_flags & 1 << 31 == 0 => n.extra as i32,
         op::SPLICE | op::TEE => register::file(ring, n.extra).unwrap_or(-1),
-        _ => descriptor(ring, n).unwrap_or(-1),
+        _ => descriptor(ring, request).unwrap_or(-1),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::completing::sqe_flag;
 use super::layout::{notes, state, Request, MORE_POLLED};
-use super::operations::{self, op, POLLIN};
+use super::operations::{self, op};
 use super::queues::Ring;
 use crate::dispatch::{native, Call};
 use crate::inputs::readiness;
@@ -108,7 +108,7 @@ pub fn gather(ring: &mut Ring) -> (u64, Option<u64>) {
         }
         if request.events != 0 {
             let fd = operations::awaited(ring, &request);
-            user::write(at + count * 8, &(fd as u32 as u64 | (request.events as u64 & 0xffff) << 32));
+            user::write(at + count * 8, &polled(fd, request.events));
             count += 1;
         } else if nearest.is_none_or(|time| request.deadline < time) {
             nearest = Some(request.deadline);
@@ -151,12 +151,12 @@ pub fn look(e: &mut Engine, ring: &mut Ring) -> bool {
             return;
         }
         if request.events != 0 {
-            let polled = user::read::<u64>(at + n * 8).unwrap_or(0);
+            let answer = user::read::<u64>(at + n * 8).unwrap_or(0);
             n += 1;
-            if found > 0 && polled >> 48 != 0 {
+            if found > 0 && answer >> 48 != 0 {
                 any = true;
                 ring.end_wait();
-                ring.make_ready(i, Request { found: (polled >> 48) as u32, ..request });
+                ring.make_ready(i, Request { found: (answer >> 48) as u32, ..request });
             }
             return;
         }
@@ -259,7 +259,7 @@ pub fn remove(ring: &mut Ring, request: &Request) -> i32 {
     0
 }
 
-/// A `struct pollfd` for input.
-pub fn input(fd: i32) -> u64 {
-    fd as u32 as u64 | (POLLIN as u64) << 32
+/// A `struct pollfd`.
+pub fn polled(fd: i32, events: u32) -> u64 {
+    fd as u32 as u64 | (events as u64 & 0xffff) << 32
 }

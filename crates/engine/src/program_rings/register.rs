@@ -2,7 +2,8 @@
 //!
 //! A registered file stays when the program closes its descriptor: another one of it is kept, high up.
 
-use super::layout::{purpose, Entry, Notes};
+use super::completing::sqe_flag;
+use super::layout::{purpose, state, Entry, Notes, Request};
 use super::operations;
 use super::queues::Ring;
 use super::setup::{map, unmap};
@@ -165,8 +166,13 @@ fn finish(e: &mut Engine, t: &mut Thread, ring: Ring, r: i64) -> Outcome {
     }
 }
 
-/// The program closes a ring: its registered files go first. `None`: there are none.
+/// The program closes a descriptor. Requests that wait for its file keep one of their own. Where it is a ring's, the ring's registered files go
+/// first. `None`: there are none.
 pub fn before_close(e: &mut Engine, t: &mut Thread, call: &Call) -> Option<Outcome> {
+    if call.nr != nr::CLOSE {
+        return None;
+    }
+    keep_awaited(e, call.fd());
     let notes = super::find(e, call.fd())?;
     let mut ring = Ring::load(e, notes).filter(|ring| ring.head.files != 0)?;
     let (at, mut frame) = take_frame(t, &notes, purpose::CLOSE)?;
@@ -180,6 +186,26 @@ pub fn before_close(e: &mut Engine, t: &mut Thread, call: &Call) -> Option<Outco
         0 => end(t, &ring, at, &frame, frame.result),
         _ => step(e, t, ring, at, frame),
     })
+}
+
+/// Requests that wait for the file behind `fd` get a descriptor that stays.
+fn keep_awaited(e: &mut Engine, fd: i32) {
+    for i in 0..e.kernel.rings.len() {
+        let place = e.kernel.rings[i];
+        let ring = if place.notes == 0 { None } else { Ring::load(e, Notes { at: place.notes }) };
+        let Some(mut ring) = ring.filter(|ring| ring.head.waiting > 0 && ring.fd >= 0 && ring.fd != fd) else {
+            continue;
+        };
+        ring.each(|ring, i, request| {
+            let entry = &request.entry;
+            let is_its = entry.fd == fd && entry.flags & sqe_flag::FIXED_FILE == 0 && request.kept == 0;
+            if request.state == state::WAITING && request.events != 0 && is_its {
+                if let kept @ 0.. = keep(e, fd) {
+                    ring.set(i, &Request { kept: kept as u32 + 1, ..request });
+                }
+            }
+        });
+    }
 }
 
 /// All registered files become stale; whether there were any.

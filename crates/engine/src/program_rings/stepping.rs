@@ -3,10 +3,10 @@
 
 use super::completing::CQE_F_MORE;
 use super::layout::{awaits, notes, purpose, state, Frame, Notes, Request, MAGIC};
-use super::operations::{self, op, ACCEPT_MULTISHOT};
+use super::operations::{self, op, ACCEPT_MULTISHOT, POLLIN};
 use super::pending::{self, add_polled, begin_guard, gather, look};
 use super::queues::{Ring, READY};
-use super::setup::silence;
+use super::setup::{ring_bell, silence};
 use super::submitting::submit;
 use super::{register, waiting};
 use crate::dispatch::{Call, Outcome};
@@ -14,6 +14,7 @@ use crate::state::Engine;
 use crate::sys::{err, nr};
 use crate::thread::Thread;
 use crate::user;
+use crate::world;
 use core::mem::offset_of;
 
 const GETEVENTS: u64 = 1;
@@ -189,6 +190,10 @@ pub fn make(t: &mut Thread, ring: &Ring, at: u64, frame: &Frame, call: Call) -> 
 /// The thread goes on behind its call, with its own registers.
 pub fn end(t: &mut Thread, ring: &Ring, at: u64, frame: &Frame, result: i64) -> Outcome {
     ring.save();
+    if ring.head.waiting > 0 && world::has_several() && ring.fd >= 0 {
+        // Another thread that waits for completions has to know what for.
+        ring_bell(ring.fd);
+    }
     ring.notes.set_frame(at, &Frame::default());
     t.regs = frame.regs;
     t.regs.rax = result as u64;
@@ -219,7 +224,7 @@ fn wait(t: &mut Thread, ring: &mut Ring, at: u64, frame: &mut Frame) -> Outcome 
     let (mut count, mut nearest) = gather(ring);
     if ring.fd >= 0 {
         silence(ring.fd);
-        add_polled(ring, &mut count, pending::input(ring.fd));
+        add_polled(ring, &mut count, pending::polled(ring.fd, POLLIN));
     }
     if frame.deadline != 0 {
         nearest = Some(nearest.map_or(frame.deadline, |time| time.min(frame.deadline)));
@@ -283,7 +288,7 @@ fn start(e: &mut Engine, t: &Thread, ring: &mut Ring, i: u32, request: Request, 
 }
 
 fn poll(e: &mut Engine, ring: &Ring, request: &Request) -> Result<u32, i32> {
-    let fd = operations::descriptor(ring, &request.entry)?;
+    let fd = operations::descriptor(ring, request)?;
     const POLLNVAL: u32 = 0x20;
     match operations::ready(e, fd, request.entry.op_flags & 0xffff) {
         found if found & POLLNVAL != 0 => Err(err::EBADF as i32),
