@@ -221,7 +221,7 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "threads",
             "taking_part",
             "objects",
-            "ring_files",
+            "ring_files_alone",
             "undone_alone",
         ],
     ),

@@ -185,7 +185,7 @@ pub mod purpose {
     pub const NONE: u32 = 0;
     /// io_uring_enter.
     pub const ENTER: u32 = 1;
-    /// Closes files that are registered no more.
+    /// Makes what is ready, closes files that are registered no more.
     pub const CLOSE: u32 = 2;
     /// Another call that waits: what is ready is made meanwhile.
     pub const WAIT: u32 = 3;

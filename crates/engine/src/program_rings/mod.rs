@@ -36,9 +36,14 @@ pub fn is_one(nr: u64) -> bool {
     matches!(nr, nr::IO_URING_SETUP | nr::IO_URING_ENTER | nr::IO_URING_REGISTER)
 }
 
+/// Has it ever had one? The first place is in use from then on.
+fn were_made(e: &Engine) -> bool {
+    e.kernel.rings[0].notes != 0
+}
+
 /// Does the program have any?
 pub fn exist(e: &Engine) -> bool {
-    e.kernel.rings.iter().any(|ring| ring.notes != 0 && ring.fd >= 0)
+    were_made(e) && e.kernel.rings.iter().any(|ring| ring.notes != 0 && ring.fd >= 0)
 }
 
 /// Does it wait for descriptors, where requests of a ring may wait, too?

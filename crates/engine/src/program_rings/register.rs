@@ -169,7 +169,7 @@ fn finish(e: &mut Engine, t: &mut Thread, ring: Ring, r: i64) -> Outcome {
 /// The program closes a descriptor. Requests that wait for its file keep one of their own. Where it is a ring's, the ring's registered files go
 /// first. `None`: there are none.
 pub fn before_close(e: &mut Engine, t: &mut Thread, call: &Call) -> Option<Outcome> {
-    if call.nr != nr::CLOSE {
+    if call.nr != nr::CLOSE || !super::exist(e) {
         return None;
     }
     keep_awaited(e, call.fd());

@@ -203,8 +203,16 @@ fn free_place(e: &mut Engine, t: &mut Thread) -> Option<usize> {
             unmap(e, t, head.buffers_at, register::buffers_len(head.buffers));
         }
     }
-    e.kernel.rings[place] = ProgramRing::NONE;
-    Some(place)
+    // Those in use come first.
+    let rings = &mut e.kernel.rings;
+    let used = rings.iter().position(|ring| ring.notes == 0).unwrap_or(rings.len());
+    if place == used {
+        return Some(place);
+    }
+    rings.swap(place, used - 1);
+    rings[used - 1] = ProgramRing::NONE;
+    e.kernel_dirty = true;
+    Some(used - 1)
 }
 
 /// Memory for the engine's own use of the ring, as the program would map it.

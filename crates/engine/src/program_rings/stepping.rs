@@ -25,6 +25,7 @@ const SERVED: u64 = GETEVENTS | 2 | 4 | EXT_ARG | ABS_TIMER;
 const EBADFD: i64 = -77;
 const ETIME: i64 = -62;
 const NANOSECONDS: u64 = 1_000_000_000;
+const MILLISECOND: u64 = 1_000_000;
 
 /// The notes and frame of a thread that comes back from a call made there, if it is one.
 pub fn returned(e: &Engine, call: &Call) -> Option<(Notes, u64)> {
@@ -162,7 +163,7 @@ pub fn step(e: &mut Engine, t: &mut Thread, mut ring: Ring, at: u64, mut frame: 
         ring.flush();
         ring.set_flags();
         if frame.purpose == purpose::ENTER && must_wait(&ring, &mut frame) {
-            return wait(t, &mut ring, at, &mut frame);
+            return wait(e, t, &mut ring, at, &mut frame);
         }
         match frame.purpose {
             purpose::ENTER => {
@@ -220,16 +221,29 @@ fn must_wait(ring: &Ring, frame: &mut Frame) -> bool {
 }
 
 /// Waits for what requests wait for, for other threads to complete some, and no longer than the program said.
-fn wait(t: &mut Thread, ring: &mut Ring, at: u64, frame: &mut Frame) -> Outcome {
+fn wait(e: &mut Engine, t: &mut Thread, ring: &mut Ring, at: u64, frame: &mut Frame) -> Outcome {
     let (mut count, mut nearest) = gather(ring);
+    let fits = waiting::add_others(e, ring, &mut count, &mut nearest);
     if ring.fd >= 0 {
         silence(ring.fd);
         add_polled(ring, &mut count, pending::polled(ring.fd, POLLIN));
     }
-    if frame.deadline != 0 {
-        nearest = Some(nearest.map_or(frame.deadline, |time| time.min(frame.deadline)));
+    // Where there is no room for all that others wait for, it is looked again soon.
+    let look_again = if fits { 0 } else { pending::monotonic() + MILLISECOND };
+    for end in [frame.deadline, look_again].into_iter().filter(|&end| end != 0) {
+        nearest = Some(nearest.map_or(end, |time| time.min(end)));
     }
-    wait_for(t, ring, at, frame, count, nearest)
+    let waits = wait_for(t, ring, at, frame, count, nearest);
+    // What is ready of other rings is made before: then the thread goes on with its wait.
+    let other =
+        waiting::ready_other(e, ring).and_then(|other| Some((take_frame(t, &other.notes, purpose::CLOSE)?, other)));
+    match other {
+        Some(((place, mut helps), other)) => {
+            helps.result = nr::PPOLL as i64;
+            step(e, t, other, place, helps)
+        }
+        None => waits,
+    }
 }
 
 /// The thread waits for the first `count` of what is noted as polled.

@@ -134,17 +134,7 @@ pub fn go_on(e: &mut Engine, t: &mut Thread, mut ring: Ring, at: u64, frame: Fra
     if frame.result == err::EINTR {
         return end(t, &ring, at, &frame, err::EINTR);
     }
-    // Other rings may be able to go on.
-    let mut other = None;
-    for_each(e, |e, another| {
-        if another.notes.at != ring.notes.at && other.is_none() && is_busy(another) {
-            if look(e, another) || another.head.ready[0] != 0 {
-                other = Some(another.notes);
-            }
-            another.save();
-        }
-    });
-    if let Some(another) = other.and_then(|notes| Ring::load(e, notes)) {
+    if let Some(another) = ready_other(e, &ring) {
         if let Some((place, mut moved)) = take_frame(t, &another.notes, purpose::WAIT) {
             end(t, &ring, at, &frame, 0);
             (moved.regs, moved.nr, moved.deadline, moved.mask) = (frame.regs, frame.nr, frame.deadline, frame.mask);
@@ -167,12 +157,25 @@ pub fn go_on(e: &mut Engine, t: &mut Thread, mut ring: Ring, at: u64, frame: Fra
     wait_more(e, t, &mut ring, at, frame, &call)
 }
 
-/// Waits for what the call waits for, and for what requests do.
-fn wait_more(e: &mut Engine, t: &mut Thread, ring: &mut Ring, at: u64, mut frame: Frame, call: &Call) -> Outcome {
-    let (mut count, mut nearest) = gather(ring);
+/// Another ring that can go on.
+pub fn ready_other(e: &mut Engine, ring: &Ring) -> Option<Ring> {
+    let mut other = None;
+    for_each(e, |e, another| {
+        if another.notes.at != ring.notes.at && other.is_none() && is_busy(another) {
+            if look(e, another) || another.head.ready[0] != 0 {
+                other = Some(another.notes);
+            }
+            another.save();
+        }
+    });
+    Ring::load(e, other?)
+}
+
+/// Adds what requests of other rings wait for. False: there is no room for all.
+pub fn add_others(e: &mut Engine, ring: &Ring, count: &mut u64, nearest: &mut Option<u64>) -> bool {
     let mut fits = true;
     for_each(e, |_, another| {
-        if another.notes.at == ring.notes.at {
+        if another.notes.at == ring.notes.at || another.head.waiting == 0 {
             return;
         }
         another.each(|another, _, request| {
@@ -180,13 +183,20 @@ fn wait_more(e: &mut Engine, t: &mut Thread, ring: &mut Ring, at: u64, mut frame
                 return;
             }
             if request.events == 0 {
-                nearest = Some(nearest.map_or(request.deadline, |time: u64| time.min(request.deadline)));
+                *nearest = Some(nearest.map_or(request.deadline, |time| time.min(request.deadline)));
                 return;
             }
             let fd = operations::awaited(another, &request);
-            fits &= add_polled(ring, &mut count, pending::polled(fd, request.events));
+            fits &= add_polled(ring, count, pending::polled(fd, request.events));
         });
     });
+    fits
+}
+
+/// Waits for what the call waits for, and for what requests do.
+fn wait_more(e: &mut Engine, t: &mut Thread, ring: &mut Ring, at: u64, mut frame: Frame, call: &Call) -> Outcome {
+    let (mut count, mut nearest) = gather(ring);
+    let mut fits = add_others(e, ring, &mut count, &mut nearest);
     if count == 0 && nearest.is_none() {
         // Only the call itself waits.
         return end_before_call(t, ring, at, &frame);
