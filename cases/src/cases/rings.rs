@@ -20,6 +20,8 @@ pub const CASES: &[Case] = &[
     .makes_ring(),
     Case::new("ring_files", |_| Ok(Program::new(&[&program("ring_files"), "150"])), |_| Drive::Pipes(Input::none()))
         .makes_ring(),
+    Case::new("ring_edges", |_| Ok(Program::new(&[&program("ring_edges"), "150"])), |_| Drive::Pipes(Input::none()))
+        .makes_ring(),
     Case::new(
         "ring_files_alone",
         |_| Ok(Program::new(&[&program("ring_files"), "400", "files"])),

@@ -1,9 +1,9 @@
 //! What becomes of a request that is done: its completion, and what is linked to it.
 
+use super::bell::ring_bell;
 use super::layout::{state, word, Entry, Request, CQE_LEN};
-use super::operations::op;
+use super::op;
 use super::queues::{Ring, OVERFLOWN};
-use super::setup::ring_bell;
 use crate::sys::err;
 use crate::user;
 
@@ -104,7 +104,7 @@ impl Ring {
     }
 
     /// Has a descriptor closed that was kept for a request.
-    fn close(&mut self, fd: i32) {
+    pub fn close(&mut self, fd: i32) {
         let entry = Entry { opcode: op::CLOSE, flags: sqe_flag::CQE_SKIP_SUCCESS, fd, ..Entry::default() };
         if let Some(i) = self.allocate() {
             self.make_ready(i, Request { entry, sequence: self.head.sequence, ..Request::default() });

@@ -10,19 +10,27 @@
 //! What would block stays as a request until poll(2) says otherwise ([`pending`]): that is looked at whenever a thread enters the ring, or
 //! waits for descriptors in another call ([`waiting`]).
 
+mod bell;
 mod completing;
+mod files;
+mod frame;
 mod layout;
+mod mapping;
+mod op;
 mod operations;
 mod pending;
 mod queues;
 mod register;
 mod setup;
+mod starting;
 mod stepping;
 mod submitting;
 mod waiting;
 
-pub use register::before_close;
-pub use setup::{closed, mapping, note_mapping, reopen, restore};
+pub use bell::{reopen, restore};
+pub use files::before_close;
+pub use mapping::{mapping, note_mapping};
+pub use setup::closed;
 pub use waiting::wait;
 
 use crate::dispatch::{Call, Outcome};

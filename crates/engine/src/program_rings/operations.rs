@@ -2,109 +2,15 @@
 
 use super::completing::sqe_flag;
 use super::layout::{Entry, Request};
+use super::op;
 use super::queues::Ring;
-use super::register;
+use super::{files, register};
 use crate::descriptors::classify;
 use crate::dispatch::Call;
 use crate::state::Engine;
 use crate::sys::{err, nr, syscall};
 use crate::user;
 use outlast_image::descriptor::descriptor_kind as kind;
-
-/// Operation codes.
-pub mod op {
-    pub const NOP: u8 = 0;
-    pub const READV: u8 = 1;
-    pub const WRITEV: u8 = 2;
-    pub const FSYNC: u8 = 3;
-    pub const READ_FIXED: u8 = 4;
-    pub const WRITE_FIXED: u8 = 5;
-    pub const POLL_ADD: u8 = 6;
-    pub const POLL_REMOVE: u8 = 7;
-    pub const SYNC_FILE_RANGE: u8 = 8;
-    pub const SENDMSG: u8 = 9;
-    pub const RECVMSG: u8 = 10;
-    pub const TIMEOUT: u8 = 11;
-    pub const TIMEOUT_REMOVE: u8 = 12;
-    pub const ACCEPT: u8 = 13;
-    pub const ASYNC_CANCEL: u8 = 14;
-    pub const LINK_TIMEOUT: u8 = 15;
-    pub const CONNECT: u8 = 16;
-    pub const FALLOCATE: u8 = 17;
-    pub const OPENAT: u8 = 18;
-    pub const CLOSE: u8 = 19;
-    pub const FILES_UPDATE: u8 = 20;
-    pub const STATX: u8 = 21;
-    pub const READ: u8 = 22;
-    pub const WRITE: u8 = 23;
-    pub const FADVISE: u8 = 24;
-    pub const MADVISE: u8 = 25;
-    pub const SEND: u8 = 26;
-    pub const RECV: u8 = 27;
-    pub const OPENAT2: u8 = 28;
-    pub const EPOLL_CTL: u8 = 29;
-    pub const SPLICE: u8 = 30;
-    pub const TEE: u8 = 33;
-    pub const SHUTDOWN: u8 = 34;
-    pub const RENAMEAT: u8 = 35;
-    pub const UNLINKAT: u8 = 36;
-    pub const MKDIRAT: u8 = 37;
-    pub const SYMLINKAT: u8 = 38;
-    pub const LINKAT: u8 = 39;
-    pub const SOCKET: u8 = 45;
-    pub const FTRUNCATE: u8 = 55;
-    pub const BIND: u8 = 56;
-    pub const LISTEN: u8 = 57;
-
-    pub const MSG_DONTWAIT: u32 = 0x40;
-    pub const MSG_WAITALL: u32 = 0x100;
-
-    /// What is served, in ascending order.
-    pub const SERVED: [u8; 42] = [
-        NOP,
-        READV,
-        WRITEV,
-        FSYNC,
-        READ_FIXED,
-        WRITE_FIXED,
-        POLL_ADD,
-        POLL_REMOVE,
-        SYNC_FILE_RANGE,
-        SENDMSG,
-        RECVMSG,
-        TIMEOUT,
-        TIMEOUT_REMOVE,
-        ACCEPT,
-        ASYNC_CANCEL,
-        LINK_TIMEOUT,
-        CONNECT,
-        FALLOCATE,
-        OPENAT,
-        CLOSE,
-        FILES_UPDATE,
-        STATX,
-        READ,
-        WRITE,
-        FADVISE,
-        MADVISE,
-        SEND,
-        RECV,
-        OPENAT2,
-        EPOLL_CTL,
-        SPLICE,
-        TEE,
-        SHUTDOWN,
-        RENAMEAT,
-        UNLINKAT,
-        MKDIRAT,
-        SYMLINKAT,
-        LINKAT,
-        SOCKET,
-        FTRUNCATE,
-        BIND,
-        LISTEN,
-    ];
-}
 
 pub const POLLIN: u32 = 1;
 pub const POLLOUT: u32 = 4;
@@ -118,16 +24,11 @@ const RWF_NOWAIT: u32 = 8;
 const F_GETPIPE_SZ: u64 = 1032;
 const FIONREAD: u64 = 0x541b;
 
-/// Is the operation one of those that are served?
-pub fn is_served(opcode: u8) -> bool {
-    op::SERVED.contains(&opcode)
-}
-
 /// Looks, at its submission, whether a request can be made at all, and settles what counts from then on.
 pub fn prepare(ring: &Ring, request: &mut Request) -> Result<(), i32> {
     const EINVAL: i32 = err::EINVAL as i32;
     let entry = &request.entry;
-    if !is_served(entry.opcode) || entry.flags & !sqe_flag::SERVED != 0 || entry.personality != 0 {
+    if !op::is_served(entry.opcode) || entry.flags & !sqe_flag::SERVED != 0 || entry.personality != 0 {
         return Err(EINVAL);
     }
     let makes_slots = matches!(entry.opcode, op::ACCEPT | op::OPENAT | op::OPENAT2 | op::SOCKET | op::CLOSE);
@@ -158,7 +59,7 @@ pub fn descriptor(ring: &Ring, request: &Request) -> Result<i32, i32> {
         return Ok(fd as i32);
     }
     if entry.flags & sqe_flag::FIXED_FILE != 0 {
-        return register::file(ring, entry.fd as u32).ok_or(err::EBADF as i32);
+        return files::file(ring, entry.fd as u32).ok_or(err::EBADF as i32);
     }
     Ok(entry.fd)
 }
@@ -296,7 +197,7 @@ fn splice(e: &mut Engine, ring: &Ring, n: &Entry, to: i32) -> Result<(Call, u32)
     const FIXED_IN: u64 = 1 << 31;
     let flags = n.op_flags as u64;
     let from = match flags & FIXED_IN != 0 {
-        true => register::file(ring, n.extra).ok_or(err::EBADF as i32)?,
+        true => files::file(ring, n.extra).ok_or(err::EBADF as i32)?,
         false => n.extra as i32,
     };
     let (from64, to64, flags) = (from as i64 as u64, to as i64 as u64, flags & !FIXED_IN);
@@ -313,7 +214,7 @@ pub fn awaited(ring: &Ring, request: &Request) -> i32 {
     let n = &request.entry;
     match n.opcode {
         op::SPLICE | op::TEE if n.op_flags & 1 << 31 == 0 => n.extra as i32,
-        op::SPLICE | op::TEE => register::file(ring, n.extra).unwrap_or(-1),
+        op::SPLICE | op::TEE => files::file(ring, n.extra).unwrap_or(-1),
         _ => descriptor(ring, request).unwrap_or(-1),
     }
 }

@@ -2,8 +2,8 @@
 
 use super::completing::sqe_flag;
 use super::layout::{notes, state, Request, MORE_POLLED};
-use super::operations::{self, op};
 use super::queues::Ring;
+use super::{op, operations};
 use crate::dispatch::{native, Call};
 use crate::inputs::readiness;
 use crate::state::Engine;

@@ -1,22 +1,20 @@
-//! Making rings, and what the program maps of them.
+//! Making rings.
 
-use super::layout::{array, notes, purpose, word, Head, Notes, MAGIC, OFF_CQ_RING, OFF_SQES, OFF_SQ_RING, SQE_LEN};
-use super::register;
+use super::frame::purpose;
+use super::layout::{array, notes, word, Head, Notes, MAGIC};
+use super::{files, register};
 use crate::calls::{descriptors, memory};
 use crate::dispatch::{self, Call};
 use crate::state::Engine;
-use crate::sys::{err, nr, syscall};
+use crate::sys::{err, nr};
 use crate::thread::Thread;
 use crate::user;
 use bytemuck::{Pod, Zeroable};
 use outlast_image::kernel::ProgramRing;
 
-const EFD_CLOEXEC_NONBLOCK: u64 = 0o2000000 | 0o4000;
+pub const EFD_CLOEXEC_NONBLOCK: u64 = 0o2000000 | 0o4000;
 const MOST_ENTRIES: u32 = 32768;
-const MAP_PRIVATE_ANONYMOUS: u64 = 0x22;
-const MAP_FIXED_KINDS: u64 = 0x10 | 0x10_0000;
-const MAP_TYPE: u64 = 15;
-const MAP_ANONYMOUS: u64 = 0x20;
+pub const MAP_PRIVATE_ANONYMOUS: u64 = 0x22;
 
 pub mod flag {
     pub const CQSIZE: u32 = 1 << 3;
@@ -197,7 +195,7 @@ fn free_place(e: &mut Engine, t: &mut Thread) -> Option<usize> {
     if let Some(head) = old_head {
         unmap(e, t, old.at, notes::len(head.requests));
         if head.files_at != 0 {
-            unmap(e, t, head.files_at, register::files_len(head.files));
+            unmap(e, t, head.files_at, files::files_len(head.files));
         }
         if head.buffers_at != 0 {
             unmap(e, t, head.buffers_at, register::buffers_len(head.buffers));
@@ -240,92 +238,10 @@ fn make_notes(e: &mut Engine, t: &mut Thread, head: &Head) -> Result<Notes, i64>
     }
 }
 
-/// What an mmap of a ring's descriptor is in its place: memory of the program's. `None`: it is of something else.
-pub fn mapping(e: &Engine, call: &Call) -> Option<Result<Call, i64>> {
-    let [at, len, prot, flags, fd, offset] = call.args;
-    if flags & MAP_ANONYMOUS != 0 {
-        return None;
-    }
-    let head = super::find(e, fd as i32)?.head()?;
-    let most = match offset {
-        OFF_SQ_RING | OFF_CQ_RING => array(head.completions) + head.entries as u64 * 4,
-        OFF_SQES => head.entries as u64 * SQE_LEN,
-        _ => return Some(Err(err::EINVAL)),
-    };
-    if len == 0 || len > most.next_multiple_of(4096) || flags & MAP_TYPE == 2 {
-        return Some(Err(err::EINVAL));
-    }
-    Some(Ok(Call { nr: nr::MMAP, args: [at, len, prot, MAP_PRIVATE_ANONYMOUS | flags & MAP_FIXED_KINDS, !0, 0] }))
-}
-
-/// The program has mapped a part of the ring.
-pub fn note_mapping(e: &Engine, call: &Call, at: u64) {
-    let Some(notes) = super::find(e, call.args[4] as i32) else { return };
-    let Some(mut head) = notes.head() else { return };
-    match call.args[5] {
-        OFF_SQES => head.sqes_at = at,
-        OFF_CQ_RING => head.cq_at = at,
-        _ => head.sq_at = at,
-    }
-    if call.args[5] != OFF_SQES {
-        for (offset, value) in [
-            (word::SQ_MASK, head.entries - 1),
-            (word::SQ_ENTRIES, head.entries),
-            (word::CQ_MASK, head.completions - 1),
-            (word::CQ_ENTRIES, head.completions),
-        ] {
-            user::write(at + offset, &value);
-        }
-    }
-    notes.set_head(&head);
-}
-
 /// The program has closed `fd`. A ring's notes stay: a thread may be in them.
 pub fn closed(e: &mut Engine, fd: i32) {
     for ring in e.kernel.rings.iter_mut().filter(|ring| ring.notes != 0 && ring.fd == fd) {
         ring.fd = -1;
         e.kernel_dirty = true;
     }
-}
-
-/// After a cold resume: is it a ring's descriptor, and there again?
-pub fn reopen(e: &Engine, fd: i32) -> bool {
-    const O_CLOEXEC: u64 = 0o2000000;
-    if super::find(e, fd).is_none() {
-        return false;
-    }
-    // SAFETY: makes an eventfd under the number, which is free or not the program's yet.
-    unsafe {
-        let r = syscall!(nr::EVENTFD2, 0, EFD_CLOEXEC_NONBLOCK);
-        if err::is(r) || r == fd as i64 {
-            return r == fd as i64;
-        }
-        let is_there = !err::is(syscall!(nr::DUP3, r, fd, O_CLOEXEC));
-        syscall!(nr::CLOSE, r);
-        is_there
-    }
-}
-
-/// In a restored process: whoever waits for a ring looks at it once more.
-pub fn restore(e: &Engine) {
-    for ring in e.kernel.rings.iter().filter(|ring| ring.notes != 0 && ring.fd >= 0) {
-        ring_bell(ring.fd);
-    }
-    if super::exist(e) {
-        dispatch::slow_down_waits(true);
-    }
-}
-
-/// Makes a ring's descriptor readable.
-pub fn ring_bell(fd: i32) {
-    let one = 1u64;
-    // SAFETY: reads the eight bytes of `one`; the descriptor does not block.
-    unsafe { syscall!(nr::WRITE, fd, &raw const one, 8) };
-}
-
-/// Makes it unreadable.
-pub fn silence(fd: i32) {
-    let mut count = 0u64;
-    // SAFETY: writes the eight bytes of `count`; the descriptor does not block.
-    unsafe { syscall!(nr::READ, fd, &raw mut count, 8) };
 }

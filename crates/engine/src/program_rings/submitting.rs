@@ -1,10 +1,11 @@
 //! From entries in the submission ring to requests.
 
 use super::completing::sqe_flag;
-use super::layout::{array, state, word, Entry, Frame, Request, SQE_LEN};
-use super::operations::{self, op};
+use super::frame::Frame;
+use super::layout::{array, state, word, Entry, Request, SQE_LEN};
 use super::queues::Ring;
 use super::setup::flag;
+use super::{op, operations};
 use crate::sys::err;
 use crate::user;
 

@@ -1,11 +1,12 @@
 //! Other calls that wait for descriptors, while requests wait, too: what is ready is made meanwhile, and its completion makes the ring's
 //! descriptor readable.
 
-use super::layout::{purpose, state, Frame, Notes};
+use super::bell::{ring_bell, silence};
+use super::frame::{purpose, Frame};
+use super::layout::{state, Notes};
 use super::operations::{self, POLLIN};
 use super::pending::{self, add_polled, gather, look};
 use super::queues::Ring;
-use super::setup::{ring_bell, silence};
 use super::stepping::{end, end_before_call, is_inside, step, take_frame, wait_for};
 use crate::calls::epoll;
 use crate::dispatch::{native, Call, Outcome};
