@@ -58,7 +58,8 @@ static void names(int i)
     tell_of(1, "looked");
     tell("%s %llu\n", moved, found.stx_size);
     if (i % 3 == 0) {
-        ring_put(&ring, entry(IORING_OP_UNLINKAT, AT_FDCWD, moved, 0, 0, 0, 0));
+        /* One after the other: the kernel would make both at the same time. */
+        ring_put(&ring, entry(IORING_OP_UNLINKAT, AT_FDCWD, moved, 0, 0, 0, IOSQE_IO_HARDLINK));
         ring_put(&ring, entry(IORING_OP_UNLINKAT, AT_FDCWD, moved, 0, 0, 1, 0));
         tell_of(2, "removed");
     }
