@@ -48,9 +48,10 @@ static void names(int i)
     int len = snprintf(buffers[0], sizeof buffers[0], "record %d\n", i);
     ring_put(&ring, entry(IORING_OP_WRITE, opened.res, buffers[0], len, -1, 0, IOSQE_IO_LINK));
     ring_put(&ring, entry(IORING_OP_FSYNC, opened.res, NULL, 0, 0, 1, IOSQE_IO_LINK));
-    struct io_uring_sqe rename = entry(IORING_OP_RENAMEAT, AT_FDCWD, name, AT_FDCWD, (uintptr_t)moved, 2, IOSQE_IO_LINK);
+    struct io_uring_sqe rename = entry(IORING_OP_RENAMEAT, AT_FDCWD, name, AT_FDCWD, (uintptr_t)moved, 3, 0);
+    /* By the name that it has when it is open it is found again by whoever resumes the program from the store alone. */
+    ring_put(&ring, entry(IORING_OP_CLOSE, opened.res, NULL, 0, 0, 2, IOSQE_IO_LINK));
     ring_put(&ring, rename);
-    ring_put(&ring, entry(IORING_OP_CLOSE, opened.res, NULL, 0, 0, 3, 0));
     tell_of(4, "written");
     struct statx found = {0};
     struct io_uring_sqe look = entry(IORING_OP_STATX, AT_FDCWD, moved, STATX_SIZE, (uintptr_t)&found, 0, 0);
