@@ -7,6 +7,8 @@ use crate::failure::Outcome;
 use crate::launch::program;
 
 pub const CASES: &[Case] = &[
+    // It does without where it has to.
+    Case::new("own_ring", |_| Ok(Program::new(&[&program("own_ring"), "1500"])), |_| Drive::Pipes(Input::none())),
     Case::new("ring_server", |stage| server(stage, "ring"), tcp::clients).makes_ring(),
     Case::new("ring_server_multishot", |stage| server(stage, "multishot"), tcp::clients).makes_ring(),
     Case::new("ring_server_epoll", |stage| server(stage, "epoll"), tcp::clients).makes_ring(),
