@@ -1,5 +1,6 @@
 //! The eventfd that stands for a ring: readable when there are completions, or more to wait for.
 
+use super::code;
 use super::setup::EFD_CLOEXEC_NONBLOCK;
 use crate::dispatch;
 use crate::state::Engine;
@@ -25,6 +26,9 @@ pub fn reopen(e: &Engine, fd: i32) -> bool {
 
 /// In a restored process: whoever waits for a ring looks at it once more.
 pub fn restore(e: &Engine) {
+    for ring in e.kernel.rings.iter().filter(|ring| ring.notes != 0) {
+        code::renew(ring.notes);
+    }
     for ring in e.kernel.rings.iter().filter(|ring| ring.notes != 0 && ring.fd >= 0) {
         ring_bell(ring.fd);
     }

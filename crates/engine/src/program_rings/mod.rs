@@ -11,6 +11,7 @@
 //! waits for descriptors in another call ([`waiting`]).
 
 mod bell;
+mod code;
 mod completing;
 mod files;
 mod frame;

@@ -2,7 +2,7 @@
 
 use super::frame::purpose;
 use super::layout::{array, notes, word, Head, Notes, MAGIC};
-use super::{files, register};
+use super::{code, files, register};
 use crate::calls::{descriptors, memory};
 use crate::dispatch::{self, Call};
 use crate::state::Engine;
@@ -88,18 +88,6 @@ struct CqOffsets {
 }
 
 const _: () = assert!(size_of::<Params>() == 120);
-
-/// Where threads make the calls of entries: with the frame's address in `rbx` and [`MAGIC`] in `r12`, `io_uring_enter(-1, MAGIC,
-/// frame, result)` follows each.
-const CODE: [u8; 22] = [
-    0x0f, 0x05, // syscall
-    0x49, 0x89, 0xc2, // mov r10, rax
-    0x48, 0x89, 0xda, // mov rdx, rbx
-    0x4c, 0x89, 0xe6, // mov rsi, r12
-    0x48, 0x83, 0xcf, 0xff, // or rdi, -1
-    0xb8, 0xaa, 0x01, 0x00, 0x00, // mov eax, 426
-    0x0f, 0x05, // syscall
-];
 
 fn sizes(asked: u32, p: &Params) -> Option<(u32, u32)> {
     let clamp = p.flags & flag::CLAMP != 0;
@@ -227,7 +215,7 @@ pub fn unmap(e: &mut Engine, t: &mut Thread, at: u64, len: u64) {
 
 fn make_notes(e: &mut Engine, t: &mut Thread, head: &Head) -> Result<Notes, i64> {
     let notes = Notes { at: map(e, t, notes::len(head.requests))? };
-    let is_written = user::write_bytes(notes.at, &CODE) && notes.set_head(head);
+    let is_written = user::write_bytes(notes.at, &code::bytes()) && notes.set_head(head);
     let protect = Call { nr: nr::MPROTECT, args: [notes.at, 4096, 5, 0, 0, 0] };
     match if is_written { memory::serve(e, t, &protect) } else { err::ENOMEM } {
         0 => Ok(notes),
