@@ -1,10 +1,16 @@
 //! The eventfd that stands for a ring: readable when there are completions, or more to wait for.
 
 use super::code;
+use super::layout::{notes, MOST_REQUESTS};
 use super::setup::EFD_CLOEXEC_NONBLOCK;
+use crate::calls::memory::hits_engine;
 use crate::dispatch;
 use crate::state::Engine;
 use crate::sys::{err, nr, syscall};
+use outlast_image::kernel::ProgramRing;
+
+/// No ring's notes are longer.
+const NOTES_LEN: u64 = notes::len(MOST_REQUESTS);
 
 /// After a cold resume: is it a ring's descriptor, and there again?
 pub fn reopen(e: &Engine, fd: i32) -> bool {
@@ -25,7 +31,11 @@ pub fn reopen(e: &Engine, fd: i32) -> bool {
 }
 
 /// In a restored process: whoever waits for a ring looks at it once more.
-pub fn restore(e: &Engine) {
+pub fn restore(e: &mut Engine) {
+    // What the store says is untrusted.
+    for ring in e.kernel.rings.iter_mut().filter(|ring| hits_engine(ring.notes, NOTES_LEN)) {
+        *ring = ProgramRing::NONE;
+    }
     for ring in e.kernel.rings.iter().filter(|ring| ring.notes != 0) {
         code::renew(ring.notes);
     }

@@ -47,14 +47,17 @@ pub mod notes {
     const _: () = assert!(size_of::<Head>() <= 4096 && size_of::<Request>() == 128);
 
     /// Of the `struct pollfd`s, one for each request and more for what else is waited for.
-    pub fn polled(requests: u32) -> u64 {
+    pub const fn polled(requests: u32) -> u64 {
         REQUESTS + requests as u64 * size_of::<Request>() as u64
     }
 
-    pub fn len(requests: u32) -> u64 {
+    pub const fn len(requests: u32) -> u64 {
         (polled(requests) + (requests as u64 + super::MORE_POLLED) * 8).next_multiple_of(4096)
     }
 }
+
+/// Requests that a ring has room for at most: twice as many as completions.
+pub const MOST_REQUESTS: u32 = 1 << 17;
 
 /// Entries that a wait may need beside those of the requests.
 pub const MORE_POLLED: u64 = 1024;
@@ -188,7 +191,8 @@ pub struct Notes {
 
 impl Notes {
     pub fn head(&self) -> Option<Head> {
-        user::read::<Head>(self.at + notes::HEAD).filter(|head| head.magic == MAGIC && head.end <= head.requests)
+        user::read::<Head>(self.at + notes::HEAD)
+            .filter(|head| head.magic == MAGIC && head.end <= head.requests && head.requests <= MOST_REQUESTS)
     }
 
     pub fn set_head(&self, head: &Head) -> bool {
