@@ -168,6 +168,8 @@ int main(int argc, char **argv)
             }
         }
     }
+    /* The kernel takes its time to give back what a ring holds: nobody is to be connected by it meanwhile. */
+    must(!shutdown(listener, SHUT_RDWR), "shutdown");
     tell("answered %ld lines\n", answered);
     return 0;
 }
