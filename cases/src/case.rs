@@ -59,6 +59,8 @@ pub struct Case {
     pub root_only: bool,
     /// It makes calls that are exactly once on io_uring only.
     pub ring_only: bool,
+    /// The program makes a ring of its own, which a container's filter forbids it.
+    pub makes_ring: bool,
     /// Options of `outlast run` that it needs, besides those of the attack.
     pub options: &'static [&'static str],
     /// It has several threads, which are protected only where the kernel itself tracks written pages.
@@ -86,6 +88,7 @@ impl Case {
             given_up: false,
             root_only: false,
             ring_only: false,
+            makes_ring: false,
             options: &[],
             has_threads: false,
         }
@@ -126,6 +129,11 @@ impl Case {
 
     pub const fn ring_only(mut self) -> Case {
         self.ring_only = true;
+        self
+    }
+
+    pub const fn makes_ring(mut self) -> Case {
+        self.makes_ring = true;
         self
     }
 

@@ -25,6 +25,7 @@ mod python;
 mod reader;
 mod recursion;
 mod redis;
+mod rings;
 mod screens;
 mod security;
 mod servers;
@@ -73,6 +74,7 @@ pub fn all() -> impl Iterator<Item = &'static Case> {
         ipc::CASES,
         null::CASES,
         own_ways::CASES,
+        rings::CASES,
         security::CASES,
         identity::CASES,
         stumble::CASES,

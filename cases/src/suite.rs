@@ -120,6 +120,8 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "threads",
             "sleepers",
             "segment",
+            "ring_files",
+            "ring_server",
         ],
     ),
     (
@@ -207,6 +209,8 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "undone_alone",
             "objects",
             "segment",
+            "ring_files",
+            "ring_server",
         ],
     ),
     (
@@ -220,6 +224,7 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "threads",
             "taking_part",
             "objects",
+            "ring_files_alone",
             "undone_alone",
         ],
     ),
@@ -240,7 +245,7 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "segment",
         ],
     ),
-    (Attack::Everything, &["file_counter", "cat_files"]),
+    (Attack::Everything, &["file_counter", "cat_files", "ring_files_alone"]),
     (Attack::Debugged, &["pipe_counter", "pipe_echo", "heap", "tcp_poll", "threads"]),
     (Attack::Stopped, &["bursts", "pipe_counter", "socket_echo", "pipe_poll", "threads"]),
     (Attack::Named, &["pipe_counter", "python_script", "threads"]),
@@ -317,6 +322,7 @@ pub fn all() -> Vec<Test> {
         let allowed = |s: &Setting| {
             (s.user == User::Root || !case.root_only)
                 && (s.ring || !case.ring_only)
+                && (s.user != User::Docker || !case.makes_ring)
                 && (s.tracker == Tracker::Async || !case.has_threads)
         };
         for setting in Setting::all().into_iter().filter(allowed) {

@@ -35,12 +35,12 @@ pub const CASES: &[Case] = &[
         .needs(&["/bin/cat"]),
 ];
 
-fn pipe(_: &Stage) -> Drive {
+pub fn pipe(_: &Stage) -> Drive {
     Drive::Pipes(noise(2_000_000))
 }
 
 /// Pseudo-random bytes: no stretch of them is like another, so nothing can be lost or repeated unseen.
-fn noise(len: usize) -> Input {
+pub fn noise(len: usize) -> Input {
     let mut random = fastrand::Rng::with_seed(1);
     Input::pieces(std::iter::repeat_with(|| random.u8(..)).take(len).collect(), 5_000).sipping(9_000)
 }

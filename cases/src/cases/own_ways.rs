@@ -1,4 +1,4 @@
-//! Programs that want what the engine has or cannot bring back: they do without, or run on unprotected.
+//! Programs that want what the engine has or cannot bring back: they run on unprotected.
 
 use outlast_image::degradation::Degradation;
 
@@ -7,7 +7,6 @@ use crate::drive::{Drive, Input};
 use crate::launch::program;
 
 pub const CASES: &[Case] = &[
-    Case::new("own_ring", |_| Ok(Program::new(&[&program("own_ring"), "1500"])), |_| Drive::Pipes(Input::none())),
     Case::new("segment", |_| Ok(Program::new(&[&program("segment"), "600"])), |_| Drive::Pipes(Input::none()))
         .with_threads()
         .may_report(&[Degradation::Children]),

@@ -14,6 +14,7 @@ use crate::lag;
 use crate::medium;
 use crate::numbers;
 use crate::perturb;
+use crate::program_rings;
 use crate::state::{engine, Engine};
 use crate::sys::{err, nr};
 use crate::taking_part;
@@ -102,12 +103,12 @@ pub fn slow_down_filtered() {
 
 /// From now on, or no more unless somebody else needs it, calls that may wait do not go straight through the gate.
 pub fn slow_down_waits(on: bool) {
-    // SAFETY: only looks whether there is a log.
+    // SAFETY: only looks whether there is a log, or a ring.
     let on = on
         || held::is_on()
         || world::has_several()
         || gathered::slows_waits()
-        || unsafe { !engine().inputs.is_empty() };
+        || unsafe { !engine().inputs.is_empty() || program_rings::exist(engine()) };
     // SAFETY: only looks which tracker there is, and what the program uses.
     let (tracker, keeps_events) = unsafe { (&engine().tracker, engine().kernel.one_shot != one_shot::NONE) };
     for (n, class) in CLASS.iter().enumerate() {
@@ -183,7 +184,7 @@ pub unsafe extern "C" fn dispatch(t: &mut Thread) {
     // A call that has trapped is served with the lock: its site may be rewritten.
     let needs_no_lock =
         t.by_trap == 0 && waits_by_itself(&call) && engine().inputs.is_empty() && !call_filters::asks(call.nr);
-    let needs_no_lock = needs_no_lock && !gathered::is_any();
+    let needs_no_lock = needs_no_lock && !gathered::is_any() && !program_rings::concern(engine(), &call);
     if needs_no_lock && !names_own(engine(), &call) {
         let r = interruptible(t, &call);
         t.regs.rax = r as u64;
@@ -285,6 +286,9 @@ fn serve(e: &mut Engine, t: &mut Thread, call: Call) -> Outcome {
     if let Some(failure) = e.unsynced.take_failure(&call) {
         return Return(failure);
     }
+    if let Some(waited) = program_rings::wait(e, t, &call) {
+        return waited;
+    }
     match class {
         Class::Pure if call.nr == nr::GETPID => Return(e.kernel.pid as i64),
         Class::Thread | Class::Redo if calls::limits::asks(&call) => Return(calls::limits::ask(e, &call)),
@@ -301,7 +305,10 @@ fn serve(e: &mut Engine, t: &mut Thread, call: Call) -> Outcome {
         },
         Class::Map => Return(calls::memory::serve(e, t, &call)),
         Class::Open => Return(calls::descriptors::open(e, t, &call)),
-        Class::Close => Return(calls::descriptors::close(e, t, &call)),
+        Class::Close => match program_rings::before_close(e, t, &call) {
+            Some(closes_files) => closes_files,
+            None => Return(calls::descriptors::close(e, t, &call)),
+        },
         Class::Offset => Return(calls::descriptors::offset(e, t, &call)),
         Class::Redo | Class::Once if calls::directory::moves(&call) => Return(calls::directory::change(e, t, &call)),
         Class::Redo if call.nr == nr::UMASK => Return(calls::directory::set_mask(e, &call)),
@@ -344,8 +351,7 @@ fn serve(e: &mut Engine, t: &mut Thread, call: Call) -> Outcome {
         {
             Return(visible(e, t, &call))
         }
-        // Its memory and its requests in flight could not be brought back. Programs do without where it is forbidden.
-        Class::Object if call.nr == nr::IO_URING_SETUP => Return(err::ENOSYS),
+        Class::Object if program_rings::is_one(call.nr) => program_rings::serve(e, t, &call),
         Class::Object => {
             degrade(Degradation::KernelObject);
             Return(visible(e, t, &call))

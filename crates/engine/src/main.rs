@@ -53,6 +53,7 @@ mod own_descriptors;
 mod periodic;
 mod perturb;
 mod pinned;
+mod program_rings;
 mod queued;
 mod regions;
 mod requests;

@@ -9,6 +9,7 @@ use crate::inputs;
 use crate::lag;
 use crate::numbers;
 use crate::periodic;
+use crate::program_rings;
 use crate::signals;
 use crate::state::{engine, Engine};
 use crate::sys::{nr, syscall};
@@ -164,11 +165,11 @@ pub fn suspend(why: Degradation) {
 }
 
 /// The same by a person's wish. What the engine holds is given back, but for the little memory that its own text and data take. False:
-/// the program would notice, having numbers that are not the kernel's, or input that it has read and is to read again.
+/// the program would notice, having numbers that are not the kernel's, input that it has read and is to read again, or a ring.
 pub fn detach(t: &mut Thread) -> bool {
     // SAFETY: the thread is in the engine.
     let e = unsafe { engine() };
-    if numbers::differ() || !e.inputs.is_empty() {
+    if numbers::differ() || !e.inputs.is_empty() || program_rings::exist(e) {
         return false;
     }
     end(event_kind::DETACHED, 0);

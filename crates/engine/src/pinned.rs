@@ -62,7 +62,7 @@ pub fn note(call: &Call) {
         }
         nr::IOCTL if !COPYING.contains(&(a[1] >> 8 & 0xff)) => add_everything(),
         FUTEX_WAITV | FUTEX_WAKE | FUTEX_WAIT | FUTEX_REQUEUE => add_everything(),
-        IO_SUBMIT | IO_GETEVENTS | IO_PGETEVENTS | nr::IO_URING_ENTER | PROCESS_VM_WRITEV => add_everything(),
+        IO_SUBMIT | IO_GETEVENTS | IO_PGETEVENTS | PROCESS_VM_WRITEV => add_everything(),
         _ => {}
     }
 }

@@ -12,8 +12,8 @@ use crate::taking_part::TakingPart;
 use crate::tracker::{Track, Tracker};
 use outlast_image::inject::InjectArgs;
 pub use outlast_image::journal;
-use outlast_image::kernel::{KernelState, Notification, PosixTimer, SignalAction, Undo};
-use outlast_image::kernel::{NOTIFICATIONS, SIGNALS, TIMERS, UNDOS};
+use outlast_image::kernel::{KernelState, Notification, PosixTimer, ProgramRing, SignalAction, Undo};
+use outlast_image::kernel::{NOTIFICATIONS, RINGS, SIGNALS, TIMERS, UNDOS};
 use outlast_image::layout::{own_fd, session, SESSION_BASE};
 use outlast_image::mutant::Mutant;
 use outlast_store::{MappedRegion, Store};
@@ -174,6 +174,7 @@ pub static mut ENGINE: Engine = Engine {
         timers: [PosixTimer::NONE; TIMERS],
         notifications: [Notification::NONE; NOTIFICATIONS],
         semaphores: [Undo::NONE; UNDOS],
+        rings: [ProgramRing::NONE; RINGS],
         more_undos: 0,
         one_shot: 0,
         locks: 0,

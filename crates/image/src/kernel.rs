@@ -67,6 +67,7 @@ pub struct KernelState {
     pub timers: [PosixTimer; TIMERS],
     pub notifications: [Notification; NOTIFICATIONS],
     pub semaphores: [Undo; UNDOS],
+    pub rings: [ProgramRing; RINGS],
     /// 1: the program is to undo more than there is room for here.
     pub more_undos: u64,
 }
@@ -144,6 +145,24 @@ pub struct Notification {
 impl Notification {
     pub const NONE: Notification =
         Notification { used: 0, kind: 0, signal: 0, fd: 0, inode: 0, value: 0, owner: 0, by_dead: 0 };
+}
+
+/// Rings (io_uring) that a program may have at a time.
+pub const RINGS: usize = 32;
+
+/// A ring of the program's, which the engine serves.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+pub struct ProgramRing {
+    /// Where the engine's notes of it lie in the program's memory; 0: there is no ring.
+    pub notes: u64,
+    /// The program's descriptor; -1: it is closed.
+    pub fd: i32,
+    pub unused: u32,
+}
+
+impl ProgramRing {
+    pub const NONE: ProgramRing = ProgramRing { notes: 0, fd: 0, unused: 0 };
 }
 
 /// Semaphores of which a commit knows what the program's end is to undo (SEM_UNDO).

@@ -17,8 +17,8 @@ const KEPT: &str = "belongs to the process; the engine keeps it, and has the nex
 const AIO: &str =
     "the context dies with the address space and is made again at its place, with the completions not taken";
 const RING: &str =
-    "the ring's memory and its requests in flight could not be restored, and write memory behind the page \
-    tables: refused with ENOSYS, as where io_uring is forbidden";
+    "the kernel's requests in flight could not be restored, and write memory behind the page tables: the engine \
+    serves rings itself, making each entry as the call that it stands for";
 const QUEUE: &str = "the queue is kept by its descriptor, and tells what was sent; what is taken lands in the session";
 const WATCH: &str = "kept by the anchor's descriptor";
 const KEYS: &str = "keys and keyrings of the process or session are not restored";

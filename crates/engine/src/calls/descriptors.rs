@@ -12,6 +12,7 @@ use crate::descriptors::HIGHEST;
 use crate::dispatch::{interruptible, native, redo, Call};
 use crate::mutant::without;
 use crate::own_descriptors::{self, Passing};
+use crate::program_rings;
 use crate::state::{journal, Engine};
 use crate::sys::{err, nr, syscall};
 use crate::thread::Thread;
@@ -92,6 +93,7 @@ fn dup_onto(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     }
     if from != to && e.fds.is_open(to) && e.fds.is_open(from) {
         let r = drop_descriptor(e, t, to, Some(call));
+        program_rings::closed(e, to);
         if r.is_some() {
             e.fds.opened(to as i64);
             return r.unwrap_or(0);
@@ -165,6 +167,12 @@ pub fn shows_lock(fd: i32) -> bool {
     n <= 0 || text[..n as usize].windows(LOCK.len()).any(|w| w == LOCK)
 }
 
+/// The program has closed `fd`.
+pub fn gone(e: &mut Engine, fd: i32) {
+    e.fds.closed(fd);
+    program_rings::closed(e, fd);
+}
+
 /// close and close_range.
 pub fn close(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     if call.nr == nr::CLOSE_RANGE {
@@ -177,13 +185,13 @@ pub fn close(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     match drop_descriptor(e, t, fd, None) {
         Some(r) => {
             if r != err::EBADF {
-                e.fds.closed(fd);
+                gone(e, fd);
             }
             r
         }
         None => {
             let r = native(call);
-            e.fds.closed(fd);
+            gone(e, fd);
             r
         }
     }
@@ -203,7 +211,7 @@ fn close_range(e: &mut Engine, call: &Call) -> i64 {
         if hidden {
             // SAFETY: the descriptor is the program's, which closes it.
             unsafe { syscall!(nr::CLOSE, fd) };
-            e.fds.closed(fd);
+            gone(e, fd);
         }
     }
     if !hidden {
@@ -227,7 +235,7 @@ pub fn close_range_now(e: &mut Engine, call: &Call) -> i64 {
                 syscall!(nr::FCNTL, fd, F_SETFD, 1);
             } else {
                 syscall!(nr::CLOSE, fd);
-                e.fds.closed(fd);
+                gone(e, fd);
             }
         }
     }

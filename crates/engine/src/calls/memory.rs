@@ -8,6 +8,7 @@ use crate::dispatch::{native, Call};
 use crate::held_files;
 use crate::mutant::without;
 use crate::perturb;
+use crate::program_rings;
 use crate::regions;
 use crate::rewrite;
 use crate::state::Engine;
@@ -54,10 +55,25 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     if (ends_lock || !e.may_drop()) && t.native == 0 {
         commit_before_call(e);
     }
+    if let Some(of_ring) = if call.nr == nr::MMAP { program_rings::mapping(e, call) } else { None } {
+        return match of_ring {
+            Ok(memory) => map_ring(e, t, call, &memory),
+            Err(r) => r,
+        };
+    }
     let r = change(e, t, call);
     if r == err::ENOMEM && e.tracker.settle() {
         // The program has as many mappings as it would have without a tracker.
         return change(e, t, call);
+    }
+    r
+}
+
+/// Memory takes the place of what the program maps of a ring of its own.
+fn map_ring(e: &mut Engine, t: &mut Thread, call: &Call, memory: &Call) -> i64 {
+    let r = change(e, t, memory);
+    if !err::is(r) {
+        program_rings::note_mapping(e, call, r as u64);
     }
     r
 }

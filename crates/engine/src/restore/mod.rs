@@ -34,6 +34,7 @@ use crate::native;
 use crate::notifier;
 use crate::one_shot;
 use crate::operation::Operation;
+use crate::program_rings;
 use crate::queued;
 use crate::scheduling::{self, Scheduling};
 use crate::scratch;
@@ -216,6 +217,7 @@ unsafe fn run(rung: Rung) -> ! {
         owners::restore(e);
         restore_process_state(e);
     }
+    program_rings::restore(e);
     report(e, rung, begun);
     held::begin(t);
     if others.exist() {

@@ -117,7 +117,7 @@ fn again(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     let r = interruptible(t, call);
     match call.nr {
         nr::CLOSE => {
-            e.fds.closed(call.fd());
+            calls::descriptors::gone(e, call.fd());
             // Already closed by the predecessor.
             return if r == err::EBADF { 0 } else { r };
         }

@@ -4,6 +4,7 @@
 use crate::calls::own_pidfds;
 use crate::control::degrade;
 use crate::descriptors::HIGHEST;
+use crate::program_rings;
 use crate::scratch;
 use crate::state::{object, Engine};
 use crate::sys::{err, nr, syscall};
@@ -45,6 +46,9 @@ fn one(e: &mut Engine, fd: i32, is_given: bool) -> bool {
         }
         if present && (st[0], st[1]) == (d.dev, d.inode) && d.kind != kind::REGULAR {
             // Whoever resumes had it from the same source as the program.
+            return true;
+        }
+        if program_rings::reopen(e, fd) {
             return true;
         }
         if own_pidfds::is_own(&d) {
