@@ -13,6 +13,12 @@ pub const CASES: &[Case] = &[
     Case::new("jail", |_| Ok(Program::new(&[&program("jail"), "300"])), |_| Drive::Pipes(Input::none()))
         .root_only()
         .may_report(&[Degradation::ProcHidden]),
+    Case::new("page_server", |_| Ok(page_server("thread", "300")), |_| Drive::Pipes(Input::none())).with_threads(),
+    Case::new("page_server_polling", |_| Ok(page_server("polling", "300")), |_| Drive::Pipes(Input::none())).with_threads(),
+    Case::new("page_server_several", |_| Ok(page_server("several", "200")), |_| Drive::Pipes(Input::none())).with_threads(),
+    Case::new("page_server_signal", |_| Ok(page_server("signal", "300")), |_| Drive::Pipes(Input::none())).with_threads(),
+    Case::new("page_server_moving", |_| Ok(page_server("moving", "300")), |_| Drive::Pipes(Input::none())).with_threads(),
+    Case::new("page_server_life", |_| Ok(page_server("life", "200")), |_| Drive::Pipes(Input::none())).with_threads(),
     Case::new("own_faults", |_| Ok(Program::new(&[&program("own_faults"), "100"])), |_| Drive::Pipes(Input::none()))
         .may_report(&[Degradation::OwnFaults]),
     Case::new(
@@ -24,3 +30,7 @@ pub const CASES: &[Case] = &[
     .needs(&["/dev/userfaultfd"])
     .may_report(&[Degradation::OwnFaults]),
 ];
+
+fn page_server(way: &str, rounds: &str) -> Program {
+    Program::new(&[&program("page_server"), way, rounds])
+}

@@ -128,6 +128,7 @@ pub fn commit_stopped(e: &mut Engine, t: &mut Thread, pending: PendingCall) -> u
     crate::inputs::save(e);
     crate::gathered::save(e);
     crate::advice::save(e);
+    crate::own_faults::save(e);
     if contexts::exist(e) {
         contexts::save(e);
     }

@@ -275,6 +275,9 @@ fn serve(e: &mut Engine, t: &mut Thread, call: Call) -> Outcome {
             return refused;
         }
     }
+    if calls::own_faults::hands_over(&call) {
+        return Return(calls::own_faults::unprotected(e, t, &call));
+    }
     let class = class_of(call.nr);
     if class != Class::Map && names_own(e, &call) {
         return Return(err::EBADF);

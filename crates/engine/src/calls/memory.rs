@@ -7,6 +7,7 @@ use crate::control::degrade;
 use crate::dispatch::{native, Call};
 use crate::held_files;
 use crate::mutant::without;
+use crate::own_faults;
 use crate::perturb;
 use crate::regions;
 use crate::rewrite;
@@ -75,6 +76,7 @@ fn change(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
             if r == 0 {
                 rewrite::unmapped(a[0], end);
                 e.tracker.uncover(a[0], end);
+                own_faults::forget(a[0], end);
                 e.advice.unmapped(a[0], end);
                 e.replaced(a[0], end);
                 e.drop_range(a[0], end);
@@ -131,6 +133,7 @@ fn mmap(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     if !err::is(r) {
         let (start, end) = (r as u64, r as u64 + up(len) + 2 * room);
         e.advice.unmapped(start, end);
+        own_faults::forget(start, end);
         if flags & MAP_FIXED != 0 {
             rewrite::unmapped(start, end);
             e.tracker.uncover(start, end);
@@ -192,6 +195,7 @@ fn brk(e: &mut Engine, call: &Call) -> i64 {
             e.tracker.cover(&heap, Content::Fresh);
         } else {
             e.tracker.uncover(up(new), up(old));
+            own_faults::forget(up(new), up(old));
             e.advice.unmapped(up(new), up(old));
             e.replaced(up(new), up(old));
             e.drop_range(up(new), up(old));
@@ -261,6 +265,7 @@ fn mremap(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         if new != old {
             rewrite::unmapped(new, new + new_len);
         }
+        own_faults::moved((old, old_end), (new, new + new_len), flags & MREMAP_DONTUNMAP != 0);
         e.tracker.moved((old, old_end), (new, new + new_len), flags & MREMAP_DONTUNMAP != 0);
         e.held.moved((old, old_end), (new, new + new_len));
         e.advice.moved((old, old_end), (new, new + new_len), flags & MREMAP_DONTUNMAP != 0);
@@ -318,6 +323,7 @@ fn madvise(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
             }
             if r == 0 && !stays && advice != MADV_FREE {
                 e.drop_range(addr, end);
+                own_faults::content_changed();
             }
             r
         }

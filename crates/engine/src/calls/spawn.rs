@@ -1,7 +1,7 @@
 //! Children. They run unprotected for now (a degradation); the parent goes on being protected.
 
 use crate::calls::birth::{self, CloneArgs, Noted, CLONE_VFORK, CLONE_VM, SIGCHLD};
-use crate::calls::limits;
+use crate::calls::{limits, own_faults};
 use crate::calls::shared_child::{self, SHARED};
 use crate::calls::thread_birth::{self, CLONE_THREAD};
 use crate::commit::{commit, commit_at_gate};
@@ -136,6 +136,9 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> Outcome {
         t.regs.rip -= 2;
         t.regs.rax = call.nr;
         return Outcome::Registers;
+    }
+    if flags & CLONE_VM == 0 && crate::own_faults::are_left_to_others() {
+        return Outcome::Return(own_faults::unprotected(e, t, call));
     }
     let mut room = CloneArgs::default();
     let Some(noted) = Noted::new(call, &mut room) else { return Outcome::Return(err::EFAULT) };
