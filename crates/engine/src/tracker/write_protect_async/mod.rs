@@ -151,7 +151,9 @@ impl WriteProtectAsync {
 
     /// See [`super::Tracker::arm_present`].
     pub fn arm_present(&self, start: u64, end: u64) {
-        pagemap_scan::arm_written(self.pagemap, start, end);
+        // Without room for results the kernel would mark what is missing, too.
+        let mut walk = self.walk_written(start, end).arming();
+        while walk.next().is_some() {}
     }
 
     /// See [`super::Tracker::zeroes`].
