@@ -4,6 +4,7 @@
  *   several   the same for four threads that compute, in four ranges, one served by the kernel's zeroes
  *   signal    the faulting thread serves itself, in a handler of SIGBUS
  *   moving    pages are moved there from a pool
+ *   barrier   besides, pages are protected against writing, and a thread notes which were written
  *   life      ranges come and go: unregistered, moved, unmapped, cut, closed
  * A page must be asked for exactly when it is missing: bringing one that is there (EEXIST), or finding another content, is an error. */
 #define _GNU_SOURCE
@@ -67,6 +68,23 @@ static void bring(unsigned long address)
     }
 }
 
+/* Which pages were written since they were protected. */
+static volatile unsigned char dirty[RANGES][PAGES];
+
+static void protect(int range, int page, int count, int on)
+{
+    struct uffdio_writeprotect change = {.range = {(unsigned long)memory[range] + page * PAGE, count * PAGE},
+                                         .mode = on ? UFFDIO_WRITEPROTECT_MODE_WP : 0};
+    must(!ioctl(faults, UFFDIO_WRITEPROTECT, &change), "UFFDIO_WRITEPROTECT");
+}
+
+static void note_write(unsigned long at)
+{
+    int range = range_of(at), page = (at - (unsigned long)memory[range]) / PAGE;
+    dirty[range][page] = 1;
+    protect(range, page, 1, 0);
+}
+
 static void *serve(void *unused)
 {
     struct uffd_msg message;
@@ -78,7 +96,10 @@ static void *serve(void *unused)
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
             continue;
         must(n == sizeof message && message.event == UFFD_EVENT_PAGEFAULT, "read");
-        bring(message.arg.pagefault.address);
+        if (message.arg.pagefault.flags & UFFD_PAGEFAULT_FLAG_WP)
+            note_write(message.arg.pagefault.address);
+        else
+            bring(message.arg.pagefault.address);
     }
     return unused;
 }
@@ -104,8 +125,16 @@ static void map(int range)
     must(memory[range] != MAP_FAILED, "mmap");
 }
 
+static int protects;
+
 static void enroll(int range)
 {
+    if (protects) {
+        unsigned long mode = UFFDIO_REGISTER_MODE_WP | (range == 0 ? UFFDIO_REGISTER_MODE_MISSING : 0);
+        struct uffdio_register wanted = {.range = {(unsigned long)memory[range], PAGES * PAGE}, .mode = mode};
+        must(!ioctl(faults, UFFDIO_REGISTER, &wanted) && wanted.ioctls & 1 << _UFFDIO_WRITEPROTECT, "UFFDIO_REGISTER");
+        return;
+    }
     struct uffdio_register wanted = {.range = {(unsigned long)memory[range], PAGES * PAGE}, .mode = UFFDIO_REGISTER_MODE_MISSING};
     must(!ioctl(faults, UFFDIO_REGISTER, &wanted) && wanted.ioctls & 1 << _UFFDIO_COPY, "UFFDIO_REGISTER");
     must(!(wanted.ioctls & 1 << _UFFDIO_WRITEPROTECT), "UFFDIO_WRITEPROTECT where it was not asked for");
@@ -152,6 +181,41 @@ static void *compute(void *number)
         pthread_barrier_wait(&barrier);
     }
     return NULL;
+}
+
+/* A barrier for writes, as garbage collectors have one: the pages that were written since all were protected. */
+static void collect(void)
+{
+    uint64_t seed = 88172645463325252;
+    for (int i = 0; i < rounds; i++) {
+        memset((void *)dirty, 0, sizeof dirty);
+        protect(0, 0, PAGES, 1), protect(1, 0, PAGES, 1);
+        unsigned char written[2][PAGES] = {0}, fresh[PAGES] = {0};
+        unsigned sum = 0;
+        for (int n = 0; n < 12; n++) {
+            seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
+            int page = (seed >> 20) % PAGES, range = seed >> 50 & 1;
+            unsigned before = brought[range][page];
+            unsigned char *at = (unsigned char *)memory[range] + page * PAGE;
+            sum = sum * 31 + at[7] + at[PAGE - 1];
+            fresh[page] |= range == 0 && brought[0][page] != before;
+            if (seed & 3)
+                at[7]++, written[range][page] = 1;
+            if (range == 0 && !(seed >> 55 & 7)) {
+                must(!madvise(at, PAGE, MADV_DONTNEED), "MADV_DONTNEED");
+                written[0][page] = fresh[page] = 0, dirty[0][page] = 0;
+            }
+        }
+        int count = 0;
+        for (int r = 0; r < 2; r++)
+            for (int page = 0; page < PAGES; page++) {
+                /* What was brought was writable at once. */
+                int wanted = written[r][page] && !(r == 0 && fresh[page]);
+                must(dirty[r][page] == wanted, "the pages that were written");
+                count += dirty[r][page];
+            }
+        tell("%d %08x %d\n", i, sum, count);
+    }
 }
 
 /* What becomes of ranges in a program's life. */
@@ -219,6 +283,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < 10; i++)
         tell("%d before\n", i);
     int is_signal = !strcmp(way, "signal"), is_life = !strcmp(way, "life"), is_polling = !strcmp(way, "polling");
+    protects = !strcmp(way, "barrier");
     moves = !strcmp(way, "moving");
     threads = !strcmp(way, "several") ? RANGES : 1;
     make(is_signal || is_life ? UFFD_FEATURE_SIGBUS : 0, is_polling ? O_NONBLOCK : 0);
@@ -241,6 +306,13 @@ int main(int argc, char **argv)
     if (is_life) {
         for (int i = 0; i < rounds; i++)
             live(i);
+        return 0;
+    }
+    if (protects) {
+        map(0), map(1);
+        memset(memory[1], 1, PAGES * PAGE);
+        enroll(0), enroll(1);
+        collect();
         return 0;
     }
     for (int r = 0; r < (threads > 1 ? RANGES : 1); r++)

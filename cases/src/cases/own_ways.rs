@@ -14,10 +14,16 @@ pub const CASES: &[Case] = &[
         .root_only()
         .may_report(&[Degradation::ProcHidden]),
     Case::new("page_server", |_| Ok(page_server("thread", "300")), |_| Drive::Pipes(Input::none())).with_threads(),
-    Case::new("page_server_polling", |_| Ok(page_server("polling", "300")), |_| Drive::Pipes(Input::none())).with_threads(),
-    Case::new("page_server_several", |_| Ok(page_server("several", "200")), |_| Drive::Pipes(Input::none())).with_threads(),
-    Case::new("page_server_signal", |_| Ok(page_server("signal", "300")), |_| Drive::Pipes(Input::none())).with_threads(),
-    Case::new("page_server_moving", |_| Ok(page_server("moving", "300")), |_| Drive::Pipes(Input::none())).with_threads(),
+    Case::new("page_server_polling", |_| Ok(page_server("polling", "300")), |_| Drive::Pipes(Input::none()))
+        .with_threads(),
+    Case::new("page_server_several", |_| Ok(page_server("several", "200")), |_| Drive::Pipes(Input::none()))
+        .with_threads(),
+    Case::new("page_server_signal", |_| Ok(page_server("signal", "300")), |_| Drive::Pipes(Input::none()))
+        .with_threads(),
+    Case::new("page_server_moving", |_| Ok(page_server("moving", "300")), |_| Drive::Pipes(Input::none()))
+        .with_threads(),
+    Case::new("page_server_barrier", |_| Ok(page_server("barrier", "300")), |_| Drive::Pipes(Input::none()))
+        .with_threads(),
     Case::new("page_server_life", |_| Ok(page_server("life", "200")), |_| Drive::Pipes(Input::none())).with_threads(),
     Case::new("own_faults", |_| Ok(Program::new(&[&program("own_faults"), "100"])), |_| Drive::Pipes(Input::none()))
         .may_report(&[Degradation::OwnFaults]),

@@ -43,7 +43,7 @@ pub fn fixup(rip: u64) -> Option<u64> {
 
 /// Copies a plain value from the program.
 pub fn read<T: bytemuck::Pod>(addr: u64) -> Option<T> {
-    if !own_faults::may_touch(addr, core::mem::size_of::<T>() as u64) {
+    if !own_faults::may_read(addr, core::mem::size_of::<T>() as u64) {
         return None;
     }
     let mut v = T::zeroed();
@@ -55,13 +55,13 @@ pub fn read<T: bytemuck::Pod>(addr: u64) -> Option<T> {
 /// Copies a plain value to the program.
 pub fn write<T: bytemuck::Pod>(addr: u64, v: &T) -> bool {
     // SAFETY: the source is a value of the right size; the destination is guarded.
-    own_faults::may_touch(addr, core::mem::size_of::<T>() as u64)
+    own_faults::may_write(addr, core::mem::size_of::<T>() as u64)
         && unsafe { copy_guarded(addr as *mut u8, v as *const T as *const u8, core::mem::size_of::<T>() as u64) == 0 }
 }
 
 /// Exchanges a word of the program's, atomically, if it has the expected value: whether it had.
 pub fn swap(at: u64, expected: u32, new: u32) -> Option<bool> {
-    if !own_faults::may_touch(at, 4) {
+    if !own_faults::may_write(at, 4) {
         return None;
     }
     // SAFETY: the access is guarded.
@@ -75,15 +75,22 @@ pub fn swap(at: u64, expected: u32, new: u32) -> Option<bool> {
 /// Copies bytes to the program.
 pub fn write_bytes(addr: u64, bytes: &[u8]) -> bool {
     // SAFETY: as `write`.
-    own_faults::may_touch(addr, bytes.len() as u64)
+    own_faults::may_write(addr, bytes.len() as u64)
         && unsafe { copy_guarded(addr as *mut u8, bytes.as_ptr(), bytes.len() as u64) == 0 }
 }
 
 /// Copies bytes from the program.
 pub fn read_bytes(addr: u64, bytes: &mut [u8]) -> bool {
     // SAFETY: as `read`.
-    own_faults::may_touch(addr, bytes.len() as u64)
+    own_faults::may_read(addr, bytes.len() as u64)
         && unsafe { copy_guarded(bytes.as_mut_ptr(), addr as *const u8, bytes.len() as u64) == 0 }
+}
+
+/// Can a page be read that is there?
+pub fn is_readable(page: u64) -> bool {
+    let mut byte = 0u8;
+    // SAFETY: as `read`.
+    unsafe { copy_guarded(&raw mut byte, page as *const u8, 1) == 0 }
 }
 
 /// The program's memory, where the arguments of a call lie.

@@ -13,6 +13,7 @@ use crate::state::Engine;
 use crate::sys::{err, nr, syscall};
 use crate::thread::Thread;
 use crate::user;
+use crate::world;
 use outlast_image::degradation::Degradation;
 use outlast_image::layout::{ENGINE_BASE, ENGINE_END};
 use outlast_image::region::backing;
@@ -32,8 +33,9 @@ const UFFDIO_POISON: u64 = 0xc020_aa08;
 
 const USER_MODE_ONLY: u64 = 1;
 const FEATURE_SIGBUS: u64 = 1 << 7;
-/// EVENT_FORK, EVENT_REMAP, EVENT_REMOVE, EVENT_UNMAP; WP_ASYNC, of which there is one, and the engine uses it.
-const FEATURES_UNKEPT: u64 = 1 << 1 | 1 << 2 | 1 << 3 | 1 << 6 | 1 << 15;
+/// EVENT_FORK, EVENT_REMAP, EVENT_REMOVE, EVENT_UNMAP; WP_UNPOPULATED, which is not told from what is present; WP_ASYNC, of which there is one,
+/// and the engine uses it.
+const FEATURES_UNKEPT: u64 = 1 << 1 | 1 << 2 | 1 << 3 | 1 << 6 | 1 << 13 | 1 << 15;
 const COPY_MODE_WP: u64 = 2;
 /// The bit of UFFDIO_WRITEPROTECT among the requests that a range knows.
 const KNOWS_WRITEPROTECT: u64 = 1 << 6;
@@ -80,17 +82,26 @@ pub fn request(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         UFFDIO_API => begin(e, t, call, context),
         UFFDIO_REGISTER => register(e, t, call, context),
         UFFDIO_UNREGISTER => unregister(e, call),
-        UFFDIO_COPY => copy(call),
+        UFFDIO_COPY => copy(call, tells(&context)),
         UFFDIO_ZEROPAGE => {
             own_faults::zeroes_may_exist();
             issue(call, call.args[2])
         }
         UFFDIO_MOVE => move_pages(e, call),
+        UFFDIO_WRITEPROTECT if tells(&context) => {
+            own_faults::protection_changed();
+            issue(call, call.args[2])
+        }
         // To the program, nothing is registered for that.
         UFFDIO_WRITEPROTECT => user::read::<[u64; 3]>(call.args[2]).map_or(err::EFAULT, |_| err::ENOENT),
         UFFDIO_POISON => unprotected(e, t, call),
         _ => issue(call, call.args[2]),
     }
+}
+
+/// Does it tell the program of writes?
+fn tells(context: &Context) -> bool {
+    context.state & context_state::TELLS != 0
 }
 
 /// Makes the request with what lies at `argument`. The kernel waits for nothing there.
@@ -117,7 +128,7 @@ fn begin(e: &mut Engine, t: &mut Thread, call: &Call, context: Context) -> i64 {
     }
 }
 
-fn register(e: &mut Engine, t: &mut Thread, call: &Call, context: Context) -> i64 {
+fn register(e: &mut Engine, t: &mut Thread, call: &Call, mut context: Context) -> i64 {
     let Some([start, len, modes, _]) = user::read::<[u64; 4]>(call.args[2]) else { return err::EFAULT };
     let end = start.saturating_add(len);
     if start < ENGINE_END && end > ENGINE_BASE {
@@ -126,7 +137,7 @@ fn register(e: &mut Engine, t: &mut Thread, call: &Call, context: Context) -> i6
     if context.state & context_state::READY == 0 || modes & !7 != 0 || modes == 0 {
         return issue(call, call.args[2]);
     }
-    if modes != REGISTER_MISSING || !is_private(e, start, end) || !own_faults::has_room() {
+    if modes & !(REGISTER_MISSING | REGISTER_WP) != 0 || !is_private(e, start, end) || !own_faults::has_room() {
         return unprotected(e, t, call);
     }
     if e.is_lazy(start, end) {
@@ -134,15 +145,25 @@ fn register(e: &mut Engine, t: &mut Thread, call: &Call, context: Context) -> i6
     }
     e.cool(start, end);
     e.tracker.leave(start, end);
-    let mut answer = [start, len, modes | REGISTER_WP, 0];
+    if modes & REGISTER_WP != 0 && !tells(&context) {
+        match own_faults::tell_of_writes(e, context) {
+            Some(new) => context = new,
+            None => return err::ENOMEM,
+        }
+        // Who waits for messages is to wait for those of the new one.
+        world::knock_at_others(t);
+    }
+    let (mine, compared) = if tells(&context) { (0, own_faults::COMPARED_RANGE) } else { (REGISTER_WP, 0) };
+    let mut answer = [start, len, modes | mine, 0];
     let r = issue(call, answer.as_mut_ptr() as u64);
     e.maps_dirty = true;
     if err::is(r) {
         e.tracker.cover_again(start, end);
         return r;
     }
-    own_faults::registered(e, Range { start, end, modes, owner: context.inode });
-    match user::write(call.args[2] + 24, &(answer[3] & !KNOWS_WRITEPROTECT)) {
+    own_faults::registered(e, Range { start, end, modes: modes | compared, owner: context.inode });
+    let hidden = if modes & REGISTER_WP == 0 { KNOWS_WRITEPROTECT } else { 0 };
+    match user::write(call.args[2] + 24, &(answer[3] & !hidden)) {
         true => r,
         false => err::EFAULT,
     }
@@ -183,15 +204,16 @@ fn unregister(e: &mut Engine, call: &Call) -> i64 {
     r
 }
 
-fn copy(call: &Call) -> i64 {
+fn copy(call: &Call, tells: bool) -> i64 {
     let at = call.args[2];
     let Some([to, from, len, mode, _]) = user::read::<[u64; 5]>(at) else { return err::EFAULT };
     let mut argument = [to, from, len, mode, 0];
     // To the program, nothing is registered for that.
-    let r = if mode & COPY_MODE_WP != 0 {
+    let r = if mode & COPY_MODE_WP != 0 && !tells {
         argument[4] = err::EINVAL as u64;
         err::EINVAL
     } else {
+        own_faults::content_changed();
         issue(call, argument.as_mut_ptr() as u64)
     };
     give_count(at, argument[4], r)

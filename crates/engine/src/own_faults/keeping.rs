@@ -2,7 +2,7 @@
 //! has nothing of them, since they hold the kernel's zeroes.
 
 use super::{context_state, count_again, ranges, table, zeroes_may_exist, Context, Range, CHANGED, CONTEXTS};
-use super::{COUNT, ZEROES_CHANGED};
+use super::{COUNT, PROTECTED_CHANGED, ZEROES_CHANGED};
 use crate::scratch;
 use crate::state::{object, Engine};
 use crate::tracker::Tracker;
@@ -13,7 +13,9 @@ use outlast_store::{MappedRegion, Store};
 /// Keys of ranges and of zeroes; those of contexts begin with 0.
 const RANGE: u64 = 1 << 32;
 const ZEROES: u64 = 2 << 32;
-/// Runs of zero pages in one object.
+/// Of runs of pages that the program has protected against writing.
+const PROTECTED: u64 = 3 << 32;
+/// Runs of pages in one object.
 const RUNS: usize = 128;
 
 type Runs = [[u64; 2]; RUNS];
@@ -34,15 +36,22 @@ pub fn save(e: &mut Engine) {
         delete_from(store, RANGE + count);
     }
     if ZEROES_CHANGED.swap(false, Relaxed) {
-        save_zeroes(e);
+        save_runs(e, ZEROES, |tracker, range, f| tracker.zeroes(range.start, range.end, f));
+    }
+    if PROTECTED_CHANGED.swap(false, Relaxed) {
+        save_runs(e, PROTECTED, |tracker, range, f| {
+            if range.is_compared() {
+                tracker.protected(range.start, range.end, f);
+            }
+        });
     }
 }
 
-fn save_zeroes(e: &mut Engine) {
-    let (Some(store), tracker) = (&mut e.store, &mut e.tracker) else { return };
-    let (mut runs, mut n, mut key): (Runs, _, _) = ([[0; 2]; RUNS], 0, ZEROES);
+fn save_runs(e: &mut Engine, first: u64, each: impl Fn(&Tracker, &Range, &mut dyn FnMut(u64, u64))) {
+    let (Some(store), tracker) = (&mut e.store, &e.tracker) else { return };
+    let (mut runs, mut n, mut key): (Runs, _, _) = ([[0; 2]; RUNS], 0, first);
     ranges::each(|range| {
-        tracker.zeroes(range.start, range.end, &mut |start, end| {
+        each(tracker, &range, &mut |start, end| {
             runs[n] = [start, end];
             n += 1;
             if n == RUNS {
@@ -98,16 +107,27 @@ pub fn load(e: &mut Engine) {
 }
 
 /// Calls `f` with every run of pages that the commit says are the kernel's zeroes.
-pub fn each_zero_run(e: &mut Engine, mut f: impl FnMut(&mut Tracker, u64, u64)) {
-    let mut key = ZEROES;
+pub fn each_zero_run(e: &mut Engine, f: impl FnMut(&Tracker, u64, u64)) {
+    if each_run(e, ZEROES, f) {
+        zeroes_may_exist();
+    }
+}
+
+/// The same for those that the program had protected.
+pub fn each_protected_run(e: &mut Engine, f: impl FnMut(&Tracker, u64, u64)) {
+    each_run(e, PROTECTED, f);
+}
+
+fn each_run(e: &mut Engine, first: u64, mut f: impl FnMut(&Tracker, u64, u64)) -> bool {
+    let mut key = first;
     let mut runs: Runs = [[0; 2]; RUNS];
     while let Some(len) = e.store().object(object::OWN_FAULTS, key, bytemuck::cast_slice_mut(&mut runs)) {
-        zeroes_may_exist();
         for &[start, end] in &runs[..(len / 16).min(RUNS)] {
-            f(&mut e.tracker, start, end);
+            f(&e.tracker, start, end);
         }
         key += 1;
     }
+    key != first
 }
 
 /// Has the context been told which interface it is to have?

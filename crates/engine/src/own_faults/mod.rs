@@ -6,13 +6,16 @@
 //! a thread that waits for the lock. So it asks the kernel first; to a call of the program's that is EFAULT, as it is to the
 //! kernel's own calls where a userfaultfd serves faults of user mode alone.
 
+pub mod compared;
 mod keeping;
 mod ranges;
 mod restoring;
 
+pub use compared::PLACES as COMPARED;
 pub use keeping::{load, save};
-pub use ranges::{each as each_range, gaps, has_any as has_ranges, has_room, meets, serves, Range};
-pub use restoring::{give_back, is_one, restore};
+pub use ranges::{are_lost, each as each_range, gaps, has_any as has_ranges, has_room, meets, serves, tracked, Range};
+pub use ranges::COMPARED as COMPARED_RANGE;
+pub use restoring::{give_back, is_one, restore, tell_of_writes};
 
 use crate::state::Engine;
 use crate::sys::{nr, syscall};
@@ -34,6 +37,8 @@ pub mod context_state {
     pub const READ: u64 = 2;
     /// No page fault of the kernel's own ever waits.
     pub const USER_MODE_ONLY: u64 = 4;
+    /// It tells the program of writes, and not the engine.
+    pub const TELLS: u64 = 8;
 }
 
 /// A userfaultfd: the open file, whatever numbers it has.
@@ -60,6 +65,8 @@ static CHANGED: AtomicBool = AtomicBool::new(false);
 static HAS_ZEROES: AtomicBool = AtomicBool::new(false);
 /// They may be others than those in the store.
 static ZEROES_CHANGED: AtomicBool = AtomicBool::new(false);
+/// The program may have protected other pages against writing than those in the store.
+static PROTECTED_CHANGED: AtomicBool = AtomicBool::new(false);
 
 static mut TABLE: [Context; CONTEXTS] = [Context { inode: 0, device: 0, features: 0, state: 0 }; CONTEXTS];
 
@@ -170,7 +177,7 @@ pub fn released(e: &mut Engine, start: u64, end: u64) {
 
 /// Nothing of a range is the program's to serve any more.
 pub fn forget(start: u64, end: u64) {
-    if has_ranges() && ranges::remove(start, end) {
+    if has_ranges() && start < end && ranges::remove(start, end) {
         CHANGED.store(true, Relaxed);
         content_changed();
     }
@@ -181,6 +188,10 @@ pub fn registered(e: &mut Engine, range: Range) -> bool {
     CHANGED.store(true, Relaxed);
     e.tracker.zeroes(range.start, range.end, &mut |_, _| zeroes_may_exist());
     ranges::remove(range.start, range.end);
+    if range.is_compared() {
+        compared::forget();
+        protection_changed();
+    }
     ranges::insert(range)
 }
 
@@ -215,27 +226,48 @@ pub fn zeroes_may_exist() {
     ZEROES_CHANGED.store(true, Relaxed);
 }
 
+/// The program has protected pages against writing, or pages that it had protected were written or are gone.
+pub fn protection_changed() {
+    PROTECTED_CHANGED.store(true, Relaxed);
+    // A page of zeroes that is protected must be there.
+    ZEROES_CHANGED.store(true, Relaxed);
+}
+
 /// Pages may have come to be missing.
 pub fn content_changed() {
+    if ranges::has_compared() {
+        protection_changed();
+    }
     if HAS_ZEROES.load(Relaxed) {
         ZEROES_CHANGED.store(true, Relaxed);
     }
 }
 
-/// May the engine touch the program's memory there, without waiting for the program?
+/// May the engine read the program's memory there, without waiting for the program?
 #[inline(always)]
-pub fn may_touch(start: u64, len: u64) -> bool {
-    !has_ranges() || can_touch(start, len)
+pub fn may_read(start: u64, len: u64) -> bool {
+    !has_ranges() || can_touch(start, len, false)
+}
+
+/// The same for writing.
+#[inline(always)]
+pub fn may_write(start: u64, len: u64) -> bool {
+    !has_ranges() || can_touch(start, len, true)
 }
 
 #[cold]
-fn can_touch(start: u64, len: u64) -> bool {
+fn can_touch(start: u64, len: u64, write: bool) -> bool {
     let (low, high) = (start & !4095, start.saturating_add(len).saturating_add(4095) & !4095);
     let mut may = true;
     ranges::each(|range| {
         let (low, high) = (low.max(range.start), high.min(range.end));
+        if low >= high {
+            return;
+        }
         // SAFETY: only asks the kernel.
-        may &= low >= high || unsafe { crate::state::engine() }.tracker.are_present(low, high);
+        let tracker = unsafe { &crate::state::engine().tracker };
+        may &= range.modes & REGISTER_MISSING == 0 || tracker.are_present(low, high);
+        may &= !write || !range.is_compared() || !tracker.any_protected(low, high);
     });
     may
 }
@@ -254,7 +286,7 @@ pub fn reset() {
     *unsafe { table() } = [Context::default(); CONTEXTS];
     ranges::reset();
     COUNT.store(0, Relaxed);
-    for flag in [&CHANGED, &HAS_ZEROES, &ZEROES_CHANGED] {
+    for flag in [&CHANGED, &HAS_ZEROES, &ZEROES_CHANGED, &PROTECTED_CHANGED] {
         flag.store(false, Relaxed);
     }
 }

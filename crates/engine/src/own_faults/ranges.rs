@@ -1,6 +1,6 @@
 //! The ranges that the program's userfaultfds have. Also threads without the lock look here, before they touch the program's memory.
 
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
 
 use bytemuck::{Pod, Zeroable};
 
@@ -14,6 +14,15 @@ pub struct Range {
     pub modes: u64,
     /// The inode of the userfaultfd.
     pub owner: u64,
+}
+
+/// Beside the modes: the userfaultfd tells the program of writes, and not the engine.
+pub const COMPARED: u64 = 1 << 32;
+
+impl Range {
+    pub fn is_compared(&self) -> bool {
+        self.modes & COMPARED != 0
+    }
 }
 
 /// Ranges at most.
@@ -32,6 +41,10 @@ static PLACES: [Place; MOST] = [const {
 }; MOST];
 /// So many places have been in use; 0 again when there is no range left.
 static USED: AtomicUsize = AtomicUsize::new(0);
+/// There is, or was, one that is compared.
+static HAS_COMPARED: AtomicBool = AtomicBool::new(false);
+/// They are no longer what the kernel has.
+static ARE_LOST: AtomicBool = AtomicBool::new(false);
 
 impl Place {
     fn range(&self) -> Option<Range> {
@@ -60,6 +73,12 @@ pub fn has_any() -> bool {
     USED.load(Relaxed) != 0
 }
 
+/// May there be any that are compared?
+#[inline(always)]
+pub fn has_compared() -> bool {
+    HAS_COMPARED.load(Relaxed)
+}
+
 /// Calls `f` with each; `f` may change them, and what it adds may be met.
 pub fn each(mut f: impl FnMut(Range)) {
     for n in 0..USED.load(Acquire) {
@@ -82,12 +101,26 @@ pub fn meets(start: u64, end: u64) -> bool {
 }
 
 /// Calls `f` with the parts of a range that nobody here has, in ascending order.
-pub fn gaps(start: u64, end: u64, mut f: impl FnMut(u64, u64)) {
+pub fn gaps(start: u64, end: u64, f: impl FnMut(u64, u64)) {
+    parts(start, end, |_| true, f);
+}
+
+/// Calls `f` with the parts of a range where a userfaultfd tells the engine of writes.
+pub fn tracked(start: u64, end: u64, mut f: impl FnMut(u64, u64)) {
+    match has_compared() {
+        true => parts(start, end, Range::is_compared, f),
+        false => f(start, end),
+    }
+}
+
+/// Calls `f` with the parts of a range that none of some ranges has.
+fn parts(start: u64, end: u64, is_one: impl Fn(&Range) -> bool, mut f: impl FnMut(u64, u64)) {
     let mut at = start;
     while at < end {
         let (mut covered, mut next) = (at, end);
         each(|range| {
-            if range.start <= at && at < range.end {
+            if !is_one(&range) {
+            } else if range.start <= at && at < range.end {
                 covered = covered.max(range.end);
             } else if range.start > at {
                 next = next.min(range.start);
@@ -106,6 +139,7 @@ pub fn gaps(start: u64, end: u64, mut f: impl FnMut(u64, u64)) {
 pub fn insert(range: Range) -> bool {
     let Some(n) = PLACES.iter().position(|place| place.end.load(Relaxed) == 0) else { return false };
     PLACES[n].set(range);
+    HAS_COMPARED.fetch_or(range.is_compared(), Relaxed);
     USED.fetch_max(n + 1, Release);
     true
 }
@@ -115,13 +149,21 @@ pub fn has_room() -> bool {
     PLACES.iter().filter(|place| place.end.load(Relaxed) == 0).count() > MOST / 2
 }
 
-/// Removes a range from all. True: something was there. What is cut in two when there is no room loses its upper part, whose pages
-/// are then taken for ordinary ones.
+/// Was there no room for a range that was cut in two?
+pub fn are_lost() -> bool {
+    ARE_LOST.load(Relaxed)
+}
+
+/// Removes a range from all. True: something was there.
 pub fn remove(start: u64, end: u64) -> bool {
     let mut found = false;
     for n in 0..USED.load(Relaxed) {
         let Some(range) = PLACES[n].range().filter(|range| range.start < end && start < range.end) else { continue };
         found = true;
+        if range.start < start && end < range.end && PLACES.iter().all(|place| place.end.load(Relaxed) != 0) {
+            ARE_LOST.store(true, Relaxed);
+            continue;
+        }
         PLACES[n].set(Range { end: 0, ..range });
         if range.start < start {
             PLACES[n].set(Range { end: start, ..range });
@@ -136,14 +178,19 @@ pub fn remove(start: u64, end: u64) -> bool {
     found
 }
 
-/// All of a context's belong to another one now.
-pub fn give(from: u64, to: u64) {
+/// All of a context's belong to another one now; `compared`: which does not tell the engine of writes.
+pub fn give(from: u64, to: u64, compared: bool) {
     for place in PLACES.iter().filter(|place| place.owner.load(Relaxed) == from) {
         place.owner.store(to, Release);
+        if compared {
+            place.modes.fetch_or(COMPARED, Release);
+            HAS_COMPARED.store(true, Relaxed);
+        }
     }
 }
 
 pub fn reset() {
     PLACES.iter().for_each(|place| place.end.store(0, Relaxed));
     USED.store(0, Release);
+    HAS_COMPARED.store(false, Relaxed);
 }

@@ -1,9 +1,10 @@
 //! A userfaultfd belongs to an address space: a recovered process makes its own anew, gives them the old numbers, and registers
 //! what the commit says. Messages are not kept: whoever waits for a page faults again.
 
-use super::keeping::{each_zero_run, is_ready};
-use super::{identity, ranges, table, Context, CHANGED, TRACKING};
-use super::{any, REGISTER_WP, ZEROES_CHANGED};
+use super::keeping::{each_protected_run, each_zero_run, is_ready};
+use super::ranges::COMPARED;
+use super::{any, compared, context_state, identity, protection_changed, ranges, set, table, Context};
+use super::{CHANGED, REGISTER_WP, TRACKING, ZEROES_CHANGED};
 use crate::calls::watched_pidfds;
 use crate::control::fail;
 use crate::scratch;
@@ -18,6 +19,7 @@ const API: u64 = 0xaa;
 const UFFDIO_API: u64 = 0xc018_aa3f;
 const UFFDIO_REGISTER: u64 = 0xc020_aa00;
 const UFFDIO_UNREGISTER: u64 = 0x8010_aa01;
+const UFFDIO_WRITEPROTECT: u64 = 0xc018_aa06;
 const UFFDIO_ZEROPAGE: u64 = 0xc020_aa04;
 const USER_MODE_ONLY: u64 = 1;
 const O_CLOEXEC: u64 = 0o2000000;
@@ -34,7 +36,8 @@ pub fn restore(e: &mut Engine, cold: bool) {
     let mut last = -1;
     // SAFETY: in a restore.
     for old in unsafe { *table() }.into_iter().filter(|context| context.inode != 0) {
-        let new = replace(e, &old, TRACKING, Some(cold));
+        let tells = old.state & context_state::TELLS != 0;
+        let new = replace(e, &old, if tells { 0 } else { TRACKING }, Some(cold));
         if last >= 0 {
             // SAFETY: made by `replace`.
             unsafe { syscall!(nr::CLOSE, last) };
@@ -42,8 +45,15 @@ pub fn restore(e: &mut Engine, cold: bool) {
         last = new;
     }
     each_zero_run(e, |tracker, start, end| put_zeroes(tracker, last, start, end));
+    each_protected_run(e, |_, start, end| {
+        let mut arg = [start, end - start, 1];
+        // SAFETY: write protection changes no content.
+        unsafe { syscall!(nr::IOCTL, last, UFFDIO_WRITEPROTECT, arg.as_mut_ptr()) };
+    });
     // SAFETY: as above.
     unsafe { syscall!(nr::CLOSE, last) };
+    compared::forget();
+    protection_changed();
     CHANGED.store(true, Relaxed);
     ZEROES_CHANGED.store(true, Relaxed);
 }
@@ -52,10 +62,30 @@ pub fn restore(e: &mut Engine, cold: bool) {
 pub fn give_back(e: &mut Engine) {
     // SAFETY: under the lock.
     for old in unsafe { *table() }.into_iter().filter(|context| context.inode != 0 && is_ready(context)) {
+        if old.state & context_state::TELLS != 0 {
+            continue;
+        }
         let new = replace(e, &old, 0, None);
         // SAFETY: made by `replace`.
         unsafe { syscall!(nr::CLOSE, new) };
     }
+}
+
+/// From now on a context tells the program of writes, and the engine compares. None: it has ranges, and could not be replaced.
+pub fn tell_of_writes(e: &mut Engine, old: Context) -> Option<Context> {
+    ranges::each(|range| {
+        if range.owner == old.inode {
+            e.cool(range.start, range.end);
+        }
+    });
+    let new = replace(e, &old, 0, None);
+    let (device, inode) = identity(new)?;
+    // SAFETY: made by `replace`.
+    unsafe { syscall!(nr::CLOSE, new) };
+    let context = Context { device, inode, state: old.state | context_state::TELLS, ..old };
+    set(context);
+    compared::forget();
+    Some(context)
 }
 
 /// Puts a new userfaultfd in the place of an old one, under all of its numbers, and has it serve the same ranges. `restored`: the numbers are
@@ -97,12 +127,12 @@ fn replace(e: &mut Engine, old: &Context, tracking: u64, restored: Option<bool>)
         .iter_mut()
         .filter(|context| context.inode == old.inode)
         .for_each(|context| (context.device, context.inode) = (device, inode));
-    ranges::give(old.inode, inode);
+    ranges::give(old.inode, inode, tracking == 0);
     ranges::each(|range| {
         if range.owner != inode {
             return;
         }
-        let mode = range.modes | if tracking != 0 { REGISTER_WP } else { 0 };
+        let mode = range.modes & !COMPARED | if tracking != 0 { REGISTER_WP } else { 0 };
         let mut arg = [range.start, range.end - range.start, mode, 0];
         // SAFETY: registering changes no content.
         let r = unsafe { syscall!(nr::IOCTL, new, UFFDIO_REGISTER, arg.as_mut_ptr()) };
@@ -159,7 +189,7 @@ pub fn is_one(d: &Descriptor) -> bool {
 }
 
 /// Has pages be present that are missing: the store has nothing of them.
-fn put_zeroes(tracker: &mut Tracker, fd: i32, start: u64, end: u64) {
+fn put_zeroes(tracker: &Tracker, fd: i32, start: u64, end: u64) {
     for page in (start..end).step_by(4096) {
         if !tracker.are_present(page, page + 4096) && ranges::serves(page) {
             let mut arg = [page, 4096, 0, 0];

@@ -224,6 +224,18 @@ impl Tracker {
         }
     }
 
+    /// Reports the pages of a range that the program has protected against writing.
+    pub fn protected(&self, start: u64, end: u64, f: &mut dyn FnMut(u64, u64)) {
+        if let Tracker::Async(tracker) = self {
+            tracker.protected(start, end, f);
+        }
+    }
+
+    /// Has it any of a range?
+    pub fn any_protected(&self, start: u64, end: u64) -> bool {
+        matches!(self, Tracker::Async(tracker) if tracker.any_protected(start, end))
+    }
+
     /// Are pages being written unnoticed?
     pub fn is_lost(&self) -> bool {
         matches!(self, Tracker::Signal(t) if t.is_lost())

@@ -156,6 +156,19 @@ impl WriteProtectAsync {
         while walk.next().is_some() {}
     }
 
+    /// See [`super::Tracker::protected`].
+    pub fn protected(&self, start: u64, end: u64, f: &mut dyn FnMut(u64, u64)) {
+        let mut walk = Walk::new(self.pagemap, start, end, Wanted::Protected, scratch::own_runs());
+        while let Some(runs) = walk.next() {
+            runs.iter().for_each(|run| f(run.start, run.end));
+        }
+    }
+
+    /// See [`super::Tracker::any_protected`].
+    pub fn any_protected(&self, start: u64, end: u64) -> bool {
+        pagemap_scan::any_protected(self.pagemap, start, end)
+    }
+
     /// See [`super::Tracker::zeroes`].
     pub fn zeroes(&self, start: u64, end: u64, f: &mut dyn FnMut(u64, u64)) {
         let mut walk = Walk::new(self.pagemap, start, end, Wanted::Zero, scratch::own_runs());
@@ -303,17 +316,24 @@ impl Track for WriteProtectAsync {
         if self.armed_by_walk {
             return;
         }
-        let mut arg = [start, end - start, 1];
-        // SAFETY: write protection changes no content.
-        let r = unsafe { syscall!(nr::IOCTL, self.uffd, UFFD_WRITEPROTECT, arg.as_mut_ptr()) };
-        // ENOENT: the region was unmapped meanwhile, or is not covered.
-        self.blind |= err::is(r) && r != err::ENOENT;
+        own_faults::tracked(start, end, |start, end| {
+            let mut arg = [start, end - start, 1];
+            // SAFETY: write protection changes no content.
+            let r = unsafe { syscall!(nr::IOCTL, self.uffd, UFFD_WRITEPROTECT, arg.as_mut_ptr()) };
+            // ENOENT: the region was unmapped meanwhile, or is not covered.
+            self.blind |= err::is(r) && r != err::ENOENT;
+        });
     }
 
     fn leave_open(&mut self, start: u64, end: u64) -> bool {
-        let mut arg = [start, end.saturating_sub(start), 0];
-        // SAFETY: write protection changes no content. What is not tracked is refused.
-        unsafe { syscall!(nr::IOCTL, self.uffd, UFFD_WRITEPROTECT, arg.as_mut_ptr()) == 0 }
+        let (mut all, mut left) = (true, end.saturating_sub(start));
+        own_faults::tracked(start, end, |start, end| {
+            let mut arg = [start, end - start, 0];
+            // SAFETY: write protection changes no content. What is not tracked is refused.
+            all &= unsafe { syscall!(nr::IOCTL, self.uffd, UFFD_WRITEPROTECT, arg.as_mut_ptr()) } == 0;
+            left -= end - start;
+        });
+        all && left == 0
     }
 
     fn disarm(&mut self, start: u64, end: u64) {
