@@ -1,4 +1,4 @@
-/* Serves page faults of its own memory from a thread (userfaultfd): own_faults ROUNDS [device]. What others can see before that is
+/* Serves page faults of its own memory from a thread (userfaultfd), the kernel's among them: own_faults ROUNDS [device]. What others can see before that is
  * protected, what comes later is as without protection. With "device" it gets its userfaultfd from /dev/userfaultfd. */
 #define _GNU_SOURCE
 #include "tell.h"
@@ -34,7 +34,7 @@ int main(int argc, char **argv)
     if (argc > 2)
         faults = ioctl(open("/dev/userfaultfd", O_RDWR | O_CLOEXEC), USERFAULTFD_IOC_NEW, O_CLOEXEC);
     else
-        faults = syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
+        faults = syscall(SYS_userfaultfd, O_CLOEXEC);
     must(faults >= 0, "userfaultfd");
     struct uffdio_api api = {.api = UFFD_API};
     must(!ioctl(faults, UFFDIO_API, &api), "UFFDIO_API");

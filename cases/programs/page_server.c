@@ -107,6 +107,8 @@ static void *serve(void *unused)
 static void on_sigbus(int signal, siginfo_t *info, void *context)
 {
     (void)signal, (void)context;
+    if (info->si_code <= 0)
+        return; /* Sent by somebody. */
     bring((unsigned long)info->si_addr);
 }
 
@@ -147,7 +149,7 @@ static unsigned step(int range, uint64_t *seed)
     *seed ^= *seed << 13, *seed ^= *seed >> 7, *seed ^= *seed << 17;
     int page = *seed >> 20 & 63;
     page = page * PAGES / 64;
-    unsigned char *at = (unsigned char *)memory[range] + page * PAGE;
+    volatile unsigned char *at = (unsigned char *)memory[range] + page * PAGE;
     unsigned char first = at[0], last = at[PAGE - 1];
     unsigned time = brought[range][page];
     must(time > 0 && last == content(range, page, time), "the page that was brought");
@@ -159,7 +161,7 @@ static unsigned step(int range, uint64_t *seed)
     }
     if (*seed >> 40 & 7)
         return first + time;
-    must(!madvise(at, PAGE, MADV_DONTNEED), "MADV_DONTNEED");
+    must(!madvise((void *)at, PAGE, MADV_DONTNEED), "MADV_DONTNEED");
     writes[range][page] = 0;
     return first + time;
 }
@@ -196,13 +198,13 @@ static void collect(void)
             seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
             int page = (seed >> 20) % PAGES, range = seed >> 50 & 1;
             unsigned before = brought[range][page];
-            unsigned char *at = (unsigned char *)memory[range] + page * PAGE;
+            volatile unsigned char *at = (unsigned char *)memory[range] + page * PAGE;
             sum = sum * 31 + at[7] + at[PAGE - 1];
             fresh[page] |= range == 0 && brought[0][page] != before;
             if (seed & 3)
                 at[7]++, written[range][page] = 1;
             if (range == 0 && !(seed >> 55 & 7)) {
-                must(!madvise(at, PAGE, MADV_DONTNEED), "MADV_DONTNEED");
+                must(!madvise((void *)at, PAGE, MADV_DONTNEED), "MADV_DONTNEED");
                 written[0][page] = fresh[page] = 0, dirty[0][page] = 0;
             }
         }
@@ -223,7 +225,8 @@ static void live(int i)
 {
     map(0), enroll(0);
     memset((void *)brought[0], 0, sizeof brought[0]);
-    char *at = memory[0];
+    char *start = memory[0];
+    volatile char *at = start;
     int sum = at[0] + at[40 * PAGE];
     switch (i % 6) {
     case 0: {
@@ -234,16 +237,16 @@ static void live(int i)
         break;
     }
     case 1: {
-        char *to = mremap(at, PAGES * PAGE, PAGES * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)0x300000000);
+        volatile char *to = mremap(start, PAGES * PAGE, PAGES * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)0x300000000);
         must(to == (void *)0x300000000, "mremap");
         must(to[0] == content(0, 0, 1) && to[PAGE] == 0, "what has moved");
         sum += to[40 * PAGE];
-        munmap(to, PAGES * PAGE);
+        munmap((void *)to, PAGES * PAGE);
         break;
     }
     case 2:
-        must(!munmap(at + 8 * PAGE, 8 * PAGE), "munmap");
-        must(mmap(at + 8 * PAGE, 8 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == at + 8 * PAGE, "mmap");
+        must(!munmap(start + 8 * PAGE, 8 * PAGE), "munmap");
+        must(mmap(start + 8 * PAGE, 8 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == start + 8 * PAGE, "mmap");
         must(at[9 * PAGE] == 0, "what was mapped anew");
         sum += at[7 * PAGE] + at[16 * PAGE];
         break;
@@ -260,9 +263,9 @@ static void live(int i)
         break;
     }
     case 4:
-        must(!mprotect(at, PAGES * PAGE, PROT_READ), "mprotect");
+        must(!mprotect(start, PAGES * PAGE, PROT_READ), "mprotect");
         sum += at[3 * PAGE];
-        must(!mprotect(at, PAGES * PAGE, PROT_READ | PROT_WRITE), "mprotect");
+        must(!mprotect(start, PAGES * PAGE, PROT_READ | PROT_WRITE), "mprotect");
         at[4 * PAGE] = 1;
         sum += at[4 * PAGE + 1] + at[4 * PAGE];
         break;
@@ -273,7 +276,7 @@ static void live(int i)
         break;
     }
     tell("%d %d\n", i, sum);
-    munmap(at, PAGES * PAGE);
+    munmap(start, PAGES * PAGE);
 }
 
 int main(int argc, char **argv)

@@ -99,6 +99,7 @@ const DURABLE: &[&str] = &[
     "printers",
     "redis_aof",
     "go_web",
+    "page_server_barrier",
 ];
 
 /// Of these, what the short profile runs.
@@ -120,6 +121,13 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "signals",
             "threads",
             "sleepers",
+            "page_server",
+            "page_server_polling",
+            "page_server_several",
+            "page_server_signal",
+            "page_server_moving",
+            "page_server_barrier",
+            "page_server_life",
         ],
     ),
     (
@@ -163,6 +171,8 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "printers_each",
             "bursts",
             "taking_part",
+            "page_server",
+            "page_server_barrier",
         ],
     ),
     (
@@ -183,6 +193,10 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "children",
             "queues",
             "bursts",
+            "page_server",
+            "page_server_signal",
+            "page_server_barrier",
+            "page_server_life",
         ],
     ),
     (
@@ -204,6 +218,8 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "pidfds_threads",
             "undone_alone",
             "objects",
+            "page_server_polling",
+            "page_server_barrier",
         ],
     ),
     (
@@ -218,6 +234,10 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "taking_part",
             "objects",
             "undone_alone",
+            "page_server",
+            "page_server_signal",
+            "page_server_barrier",
+            "page_server_life",
         ],
     ),
     (
@@ -234,11 +254,12 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "bursts",
             "filters_exec",
             "children",
+            "page_server",
         ],
     ),
     (Attack::Everything, &["file_counter", "cat_files"]),
-    (Attack::Debugged, &["pipe_counter", "pipe_echo", "heap", "tcp_poll", "threads"]),
-    (Attack::Stopped, &["bursts", "pipe_counter", "socket_echo", "pipe_poll", "threads"]),
+    (Attack::Debugged, &["pipe_counter", "pipe_echo", "heap", "tcp_poll", "threads", "page_server"]),
+    (Attack::Stopped, &["bursts", "pipe_counter", "socket_echo", "pipe_poll", "threads", "page_server"]),
     (Attack::Named, &["pipe_counter", "python_script", "threads"]),
 ];
 

@@ -26,6 +26,7 @@ pub const CASES: &[Case] = &[
         .with_threads(),
     Case::new("page_server_life", |_| Ok(page_server("life", "200")), |_| Drive::Pipes(Input::none())).with_threads(),
     Case::new("own_faults", |_| Ok(Program::new(&[&program("own_faults"), "100"])), |_| Drive::Pipes(Input::none()))
+        .root_only()
         .may_report(&[Degradation::OwnFaults]),
     Case::new(
         "own_faults_device",
