@@ -9,7 +9,7 @@ use crate::dispatch::{native, Call};
 use crate::native;
 use crate::own_faults::{self, context_state, Context, Range, REGISTER_MISSING, REGISTER_WP, TRACKING};
 use crate::regions;
-use crate::state::Engine;
+use crate::state::{Engine, OwnFd};
 use crate::sys::{err, nr, syscall};
 use crate::thread::Thread;
 use crate::user;
@@ -62,6 +62,8 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
 pub fn unprotected(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     own_faults::give_back(e);
     native::suspend(Degradation::OwnFaults);
+    // What the tracker has is the program's to register.
+    e.close_own(OwnFd::Userfault);
     if own_faults::any() {
         // Who waits for messages is to wait for those of the new one.
         native::await_others(t);
