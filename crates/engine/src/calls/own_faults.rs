@@ -33,9 +33,9 @@ const UFFDIO_POISON: u64 = 0xc020_aa08;
 
 const USER_MODE_ONLY: u64 = 1;
 const FEATURE_SIGBUS: u64 = 1 << 7;
-/// EVENT_FORK, EVENT_REMAP, EVENT_REMOVE, EVENT_UNMAP; WP_UNPOPULATED, which is not told from what is present; WP_ASYNC, of which there is one,
-/// and the engine uses it.
-const FEATURES_UNKEPT: u64 = 1 << 1 | 1 << 2 | 1 << 3 | 1 << 6 | 1 << 13 | 1 << 15;
+/// EVENT_FORK, EVENT_REMAP, EVENT_REMOVE, EVENT_UNMAP; THREAD_ID, by which the kernel knows threads, and not the program; WP_UNPOPULATED, which is
+/// not told from what is present; WP_ASYNC, of which there is one, and the engine uses it.
+const FEATURES_UNKEPT: u64 = 1 << 1 | 1 << 2 | 1 << 3 | 1 << 6 | 1 << 8 | 1 << 13 | 1 << 15;
 const COPY_MODE_WP: u64 = 2;
 /// The bit of UFFDIO_WRITEPROTECT among the requests that a range knows.
 const KNOWS_WRITEPROTECT: u64 = 1 << 6;
@@ -60,7 +60,10 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
 
 /// From here on nobody stands beside the program; it makes the call again.
 pub fn unprotected(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
+    // Nobody may find untouched memory where a page is missing.
+    world::stop(t);
     own_faults::give_back(e);
+    world::resume();
     native::suspend(Degradation::OwnFaults);
     // What the tracker has is the program's to register.
     e.close_own(OwnFd::Userfault);
@@ -148,7 +151,10 @@ fn register(e: &mut Engine, t: &mut Thread, call: &Call, mut context: Context) -
     e.cool(start, end);
     e.tracker.leave(start, end);
     if modes & REGISTER_WP != 0 && !tells(&context) {
-        match own_faults::tell_of_writes(e, context) {
+        world::stop(t);
+        let new = own_faults::tell_of_writes(e, context);
+        world::resume();
+        match new {
             Some(new) => context = new,
             None => return err::ENOMEM,
         }

@@ -1,9 +1,9 @@
 //! Children. They run unprotected for now (a degradation); the parent goes on being protected.
 
 use crate::calls::birth::{self, CloneArgs, Noted, CLONE_VFORK, CLONE_VM, SIGCHLD};
-use crate::calls::{limits, own_faults};
 use crate::calls::shared_child::{self, SHARED};
 use crate::calls::thread_birth::{self, CLONE_THREAD};
+use crate::calls::{limits, own_faults};
 use crate::commit::{commit, commit_at_gate};
 use crate::control::degrade;
 use crate::dispatch::{native, Call, Outcome};

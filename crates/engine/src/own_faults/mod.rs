@@ -13,13 +13,14 @@ mod restoring;
 
 pub use compared::PLACES as COMPARED;
 pub use keeping::{load, save};
-pub use ranges::{are_lost, each as each_range, gaps, has_any as has_ranges, has_room, meets, serves, tracked, Range};
 pub use ranges::COMPARED as COMPARED_RANGE;
+pub use ranges::{are_lost, each as each_range, gaps, has_any as has_ranges, has_room, meets, serves, tracked, Range};
 pub use restoring::{give_back, is_one, restore, tell_of_writes};
 
 use crate::state::Engine;
 use crate::sys::{nr, syscall};
 use crate::user;
+use crate::world;
 use bytemuck::{Pod, Zeroable};
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 
@@ -138,11 +139,15 @@ pub fn set(new: Context) {
 /// Would a child be the only one to serve faults? The one that it has could not be given to it again.
 pub fn are_left_to_others() -> bool {
     const SIGBUS: u64 = 1 << 7;
+    if !any() || world::has_several() {
+        return false;
+    }
     let mut found = false;
     ranges::each(|range| {
         // SAFETY: under the lock.
         let owner = unsafe { table() }.iter().find(|context| context.inode == range.owner);
-        found |= owner.is_some_and(|context| context.state & context_state::READ == 0 && context.features & SIGBUS == 0);
+        found |=
+            owner.is_some_and(|context| context.state & context_state::READ == 0 && context.features & SIGBUS == 0);
     });
     found
 }

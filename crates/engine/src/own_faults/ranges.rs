@@ -81,10 +81,8 @@ pub fn has_compared() -> bool {
 
 /// Calls `f` with each; `f` may change them, and what it adds may be met.
 pub fn each(mut f: impl FnMut(Range)) {
-    for n in 0..USED.load(Acquire) {
-        if let Some(range) = PLACES[n].range() {
-            f(range);
-        }
+    for range in PLACES.iter().take(USED.load(Acquire)).filter_map(Place::range) {
+        f(range);
     }
 }
 
@@ -157,16 +155,16 @@ pub fn are_lost() -> bool {
 /// Removes a range from all. True: something was there.
 pub fn remove(start: u64, end: u64) -> bool {
     let mut found = false;
-    for n in 0..USED.load(Relaxed) {
-        let Some(range) = PLACES[n].range().filter(|range| range.start < end && start < range.end) else { continue };
+    for place in PLACES.iter().take(USED.load(Relaxed)) {
+        let Some(range) = place.range().filter(|range| range.start < end && start < range.end) else { continue };
         found = true;
         if range.start < start && end < range.end && PLACES.iter().all(|place| place.end.load(Relaxed) != 0) {
             ARE_LOST.store(true, Relaxed);
             continue;
         }
-        PLACES[n].set(Range { end: 0, ..range });
+        place.set(Range { end: 0, ..range });
         if range.start < start {
-            PLACES[n].set(Range { end: start, ..range });
+            place.set(Range { end: start, ..range });
         }
         if end < range.end {
             insert(Range { start: end, ..range });
