@@ -1,7 +1,6 @@
-/* Serves page faults of its own memory (userfaultfd) in a way that ends protection: own_faults ROUNDS WAY. What others can see before that is
- * protected, what comes later is as without protection.
- *   kernel    faults of the kernel's own are served, too
- *   device    the same with a userfaultfd of /dev/userfaultfd
+/* Serves page faults of its own memory (userfaultfd): own_faults ROUNDS WAY. All but the first way end protection: what others can see before
+ * that is protected, what comes later is as without protection.
+ *   device    by a userfaultfd of /dev/userfaultfd, which serves the kernel's faults as well
  *   forked    a child serves
  *   handed    another process is given the userfaultfd, and serves
  *   shared    memory that is shared is served, after private memory was */
@@ -87,7 +86,7 @@ static void hand_over(int connection)
 int main(int argc, char **argv)
 {
     int rounds = argc > 1 ? atoi(argv[1]) : 100, connection[2] = {-1, -1};
-    const char *way = argc > 2 ? argv[2] : "kernel";
+    const char *way = argc > 2 ? argv[2] : "device";
     int is_forked = !strcmp(way, "forked"), is_handed = !strcmp(way, "handed");
     for (int i = 0; i < rounds; i++)
         tell("%d before\n", i);
@@ -99,7 +98,7 @@ int main(int argc, char **argv)
     if (!strcmp(way, "device"))
         faults = ioctl(open("/dev/userfaultfd", O_RDWR | O_CLOEXEC), USERFAULTFD_IOC_NEW, O_CLOEXEC);
     else
-        faults = syscall(SYS_userfaultfd, O_CLOEXEC | (strcmp(way, "kernel") ? UFFD_USER_MODE_ONLY : 0));
+        faults = syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
     must(faults >= 0, "userfaultfd");
     struct uffdio_api api = {.api = UFFD_API};
     must(!ioctl(faults, UFFDIO_API, &api), "UFFDIO_API");

@@ -5,6 +5,7 @@
  *   signal    the faulting thread serves itself, in a handler of SIGBUS
  *   moving    pages are moved there from a pool
  *   barrier   besides, pages are protected against writing, and a thread notes which were written
+ *   kernel    pages that the kernel meets in system calls are brought, too (root)
  *   life      ranges come and go: unregistered, moved, unmapped, cut, closed
  * A page must be asked for exactly when it is missing: bringing one that is there (EEXIST), or finding another content, is an error. */
 #define _GNU_SOURCE
@@ -17,6 +18,8 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
+#include <time.h>
 
 #ifndef UFFDIO_MOVE
 struct uffdio_move { __u64 dst, src, len, mode; __s64 move; };
@@ -28,6 +31,7 @@ enum { PAGES = 96, PAGE = 4096, RANGES = 4 };
 static char *memory[RANGES], *pool;
 static volatile int faults;
 static int polls, moves, threads = 1;
+static int protects, is_kernel;
 static unsigned long pool_next;
 /* How often each page was brought, and was dropped since. */
 static volatile unsigned brought[RANGES][PAGES];
@@ -114,7 +118,7 @@ static void on_sigbus(int signal, siginfo_t *info, void *context)
 
 static void make(unsigned long features, int flags)
 {
-    faults = syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY | flags);
+    faults = syscall(SYS_userfaultfd, O_CLOEXEC | (is_kernel ? 0 : UFFD_USER_MODE_ONLY) | flags);
     must(faults >= 0, "userfaultfd");
     struct uffdio_api api = {.api = UFFD_API, .features = features};
     must(!ioctl(faults, UFFDIO_API, &api) && (api.features & features) == features, "UFFDIO_API");
@@ -126,8 +130,6 @@ static void map(int range)
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
     must(memory[range] != MAP_FAILED, "mmap");
 }
-
-static int protects;
 
 static void enroll(int range)
 {
@@ -220,6 +222,46 @@ static void collect(void)
     }
 }
 
+/* The kernel reads and writes where pages are missing. */
+static void call(void)
+{
+    int ends[2];
+    must(!pipe(ends), "pipe");
+    uint64_t seed = 88172645463325252;
+    for (int i = 0; i < rounds; i++) {
+        seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
+        int page = (seed >> 20) % (PAGES - 2);
+        volatile unsigned char *at = (unsigned char *)memory[0] + page * PAGE;
+        must(!madvise((void *)at, 2 * PAGE, MADV_DONTNEED), "MADV_DONTNEED");
+        unsigned before = brought[0][page], next = brought[0][page + 1];
+        switch (i % 5) {
+        case 0:
+            put_all(1, (char *)at + PAGE - 4, 8);
+            break;
+        case 1:
+            put_all(ends[1], "piped", 5);
+            must(read(ends[0], (void *)(at + PAGE - 2), 5) == 5, "read");
+            must(at[PAGE - 2] == 'p' && at[PAGE + 2] == 'd', "what was read");
+            break;
+        case 2: {
+            struct iovec parts[2] = {{(void *)(at + 100), 3}, {(void *)(at + PAGE + 100), 3}};
+            must(writev(1, parts, 2) == 6, "writev");
+            break;
+        }
+        case 3:
+            must(!syscall(SYS_clock_gettime, CLOCK_MONOTONIC, at + PAGE - 8), "clock_gettime");
+            break;
+        case 4:
+            must(syscall(SYS_getcwd, at + PAGE - 1, 2) == -1 || at[PAGE - 1] == '/', "getcwd");
+            must(!syscall(SYS_getrusage, 0, at + PAGE - 8), "getrusage");
+            break;
+        }
+        must(brought[0][page] == before + 1 && brought[0][page + 1] == next + 1, "each is brought once");
+        must(at[50] == content(0, page, before + 1) && at[PAGE + 500] == content(0, page + 1, next + 1), "the rest of the page");
+        tell(" %d %c\n", i, at[50]);
+    }
+}
+
 /* What becomes of ranges in a program's life. */
 static void live(int i)
 {
@@ -287,6 +329,7 @@ int main(int argc, char **argv)
         tell("%d before\n", i);
     int is_signal = !strcmp(way, "signal"), is_life = !strcmp(way, "life"), is_polling = !strcmp(way, "polling");
     protects = !strcmp(way, "barrier");
+    is_kernel = !strcmp(way, "kernel");
     moves = !strcmp(way, "moving");
     threads = !strcmp(way, "several") ? RANGES : 1;
     make(is_signal || is_life ? UFFD_FEATURE_SIGBUS : 0, is_polling ? O_NONBLOCK : 0);
@@ -309,6 +352,11 @@ int main(int argc, char **argv)
     if (is_life) {
         for (int i = 0; i < rounds; i++)
             live(i);
+        return 0;
+    }
+    if (is_kernel) {
+        map(0), enroll(0);
+        call();
         return 0;
     }
     if (protects) {

@@ -24,10 +24,10 @@ pub const CASES: &[Case] = &[
         .with_threads(),
     Case::new("page_server_barrier", |_| Ok(page_server("barrier", "300")), |_| Drive::Pipes(Input::none()))
         .with_threads(),
-    Case::new("page_server_life", |_| Ok(page_server("life", "200")), |_| Drive::Pipes(Input::none())).with_threads(),
-    Case::new("own_faults", |_| Ok(own_faults("kernel")), |_| Drive::Pipes(Input::none()))
+    Case::new("page_server_kernel", |_| Ok(page_server("kernel", "300")), |_| Drive::Pipes(Input::none()))
         .root_only()
-        .may_report(&[Degradation::OwnFaults]),
+        .with_threads(),
+    Case::new("page_server_life", |_| Ok(page_server("life", "200")), |_| Drive::Pipes(Input::none())).with_threads(),
     Case::new("own_faults_forked", |_| Ok(own_faults("forked")), |_| Drive::Pipes(Input::none()))
         .may_report(&[Degradation::OwnFaults, Degradation::Children]),
     Case::new("own_faults_handed", |_| Ok(own_faults("handed")), |_| Drive::Pipes(Input::none()))
@@ -36,8 +36,8 @@ pub const CASES: &[Case] = &[
         .may_report(&[Degradation::OwnFaults]),
     Case::new("own_faults_device", |_| Ok(own_faults("device")), |_| Drive::Pipes(Input::none()))
         .root_only()
-        .needs(&["/dev/userfaultfd"])
-        .may_report(&[Degradation::OwnFaults]),
+        .with_threads()
+        .needs(&["/dev/userfaultfd"]),
 ];
 
 fn own_faults(way: &str) -> Program {

@@ -93,6 +93,12 @@ pub fn is_readable(page: u64) -> bool {
     unsafe { copy_guarded(&raw mut byte, page as *const u8, 1) == 0 }
 }
 
+/// Writes what is there already, and has the program bring the page for it, or let it be written.
+pub fn touch(page: u64) {
+    // SAFETY: as `swap`.
+    unsafe { swap_guarded(page as *mut u32, 0, 0) };
+}
+
 /// The program's memory, where the arguments of a call lie.
 pub struct Program;
 

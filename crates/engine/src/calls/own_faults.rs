@@ -1,11 +1,11 @@
 //! Calls of a program that serves page faults of its own memory: see [`crate::own_faults`].
 //!
 //! Nothing of it is seen from outside, and all of it happens to memory: like other calls that map, these are made as they are, and the
-//! next commit follows. What the engine cannot keep ends protection: faults of the kernel's own, which its calls under the lock would wait
-//! for; protection against writing; what is shared; events besides page faults; others who serve.
+//! next commit follows. What the engine cannot keep ends protection: what is shared; events besides page faults; others who serve; faults
+//! of the kernel's own in calls of which it is not known what they use.
 
 use crate::commit::commit_before_call;
-use crate::dispatch::{native, Call};
+use crate::dispatch::{native, Call, Outcome};
 use crate::native;
 use crate::own_faults::{self, context_state, Context, Range, REGISTER_MISSING, REGISTER_WP, TRACKING};
 use crate::regions;
@@ -14,6 +14,7 @@ use crate::sys::{err, nr, syscall};
 use crate::thread::Thread;
 use crate::user;
 use crate::world;
+use outlast_calls::Class;
 use outlast_image::degradation::Degradation;
 use outlast_image::layout::{ENGINE_BASE, ENGINE_END};
 use outlast_image::region::backing;
@@ -32,7 +33,7 @@ const UFFDIO_WRITEPROTECT: u64 = 0xc018_aa06;
 const UFFDIO_POISON: u64 = 0xc020_aa08;
 
 const USER_MODE_ONLY: u64 = 1;
-const FEATURE_SIGBUS: u64 = 1 << 7;
+const O_CLOEXEC: u64 = 0o2000000;
 /// EVENT_FORK, EVENT_REMAP, EVENT_REMOVE, EVENT_UNMAP; THREAD_ID, by which the kernel knows threads, and not the program; WP_UNPOPULATED, which is
 /// not told from what is present; WP_ASYNC, of which there is one, and the engine uses it.
 const FEATURES_UNKEPT: u64 = 1 << 1 | 1 << 2 | 1 << 3 | 1 << 6 | 1 << 8 | 1 << 13 | 1 << 15;
@@ -48,6 +49,8 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     if err::is(fd) {
         return fd;
     }
+    let is_for_all = flags & USER_MODE_ONLY == 0 && e.tracker.is_kernels();
+    let fd = if is_for_all { for_user_mode(fd, flags) } else { fd };
     let state = if flags & USER_MODE_ONLY != 0 { context_state::USER_MODE_ONLY } else { 0 };
     if !e.tracker.is_kernels() || !own_faults::opened(fd as i32, state) {
         // SAFETY: nobody has used it yet.
@@ -55,6 +58,19 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         return unprotected(e, t, call);
     }
     e.fds.opened(fd);
+    fd
+}
+
+/// In the place of one that serves the kernel as well: see [`own_faults::kernel`].
+fn for_user_mode(fd: i64, flags: u64) -> i64 {
+    // SAFETY: nobody has used it yet.
+    unsafe {
+        let new = syscall!(nr::USERFAULTFD, flags | USER_MODE_ONLY);
+        if !err::is(new) {
+            syscall!(nr::DUP3, new, fd, flags & O_CLOEXEC);
+            syscall!(nr::CLOSE, new);
+        }
+    }
     fd
 }
 
@@ -117,9 +133,7 @@ fn issue(call: &Call, argument: u64) -> i64 {
 
 fn begin(e: &mut Engine, t: &mut Thread, call: &Call, context: Context) -> i64 {
     let Some([api, features, ioctls]) = user::read::<[u64; 3]>(call.args[2]) else { return err::EFAULT };
-    // Where it has SIGBUS no fault waits, be it the kernel's.
-    let waits = context.state & context_state::USER_MODE_ONLY == 0 && features & FEATURE_SIGBUS == 0;
-    if waits || features & FEATURES_UNKEPT != 0 {
+    if features & FEATURES_UNKEPT != 0 {
         return unprotected(e, t, call);
     }
     let mut answer = [api, features | TRACKING, ioctls];
@@ -260,15 +274,34 @@ fn give_count(at: u64, count: u64, r: i64) -> i64 {
     }
 }
 
+/// Can what the call does not be kept?
+pub fn is_unkept(call: &Call) -> bool {
+    own_faults::any() && (hands_over(call) || own_faults::kernel::is_served() && own_faults::kernel::would_wait(call))
+}
+
+/// The call has an outcome. Where that is EFAULT, and the kernel would have waited, the call is made again without protection, unless it has
+/// taken something.
+pub fn served(e: &mut Engine, t: &mut Thread, call: &Call, outcome: Outcome) -> Outcome {
+    let takes =
+        outlast_calls::row(call.nr).is_none_or(|row| matches!(row.class, Class::Input | Class::Once | Class::Wait));
+    match outcome {
+        Outcome::Return(err::EFAULT)
+            if own_faults::kernel::is_served() && !takes && own_faults::kernel::points_there(call) =>
+        {
+            Outcome::Return(unprotected(e, t, call))
+        }
+        outcome => outcome,
+    }
+}
+
 /// Does the call hand a userfaultfd to somebody who is to serve it?
-pub fn hands_over(call: &Call) -> bool {
+fn hands_over(call: &Call) -> bool {
     const CONTROL: u64 = 32;
     const MESSAGE: u64 = 64;
     let control = |at: u64| user::read::<[u64; 2]>(at + CONTROL).is_some_and(own_faults::hands_over);
-    own_faults::any()
-        && match call.nr {
-            nr::SENDMSG => control(call.args[1]),
-            nr::SENDMMSG => (0..call.args[2].min(64)).any(|n| control(call.args[1] + n * MESSAGE)),
-            _ => false,
-        }
+    match call.nr {
+        nr::SENDMSG => control(call.args[1]),
+        nr::SENDMMSG => (0..call.args[2].min(64)).any(|n| control(call.args[1] + n * MESSAGE)),
+        _ => false,
+    }
 }

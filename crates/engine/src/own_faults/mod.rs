@@ -8,6 +8,7 @@
 
 pub mod compared;
 mod keeping;
+pub mod kernel;
 mod ranges;
 mod restoring;
 
@@ -26,6 +27,8 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 
 pub const REGISTER_MISSING: u64 = 1;
 pub const REGISTER_WP: u64 = 2;
+/// Who meets a missing page gets a signal.
+pub const SIGBUS: u64 = 1 << 7;
 /// What the engine wants of the program's besides: that writes are noted without anybody being told (and, for memory that is shared, that
 /// it can be).
 pub const TRACKING: u64 = 1 << 15 | 1 << 12;
@@ -89,6 +92,7 @@ fn count_again() {
     let count = unsafe { table() }.iter().filter(|context| context.inode != 0).count();
     COUNT.store(count, Relaxed);
     CHANGED.store(true, Relaxed);
+    kernel::count_again();
 }
 
 /// Device and inode of a descriptor.
@@ -133,12 +137,12 @@ pub fn set(new: Context) {
     if let Some(context) = unsafe { table() }.iter_mut().find(|context| context.inode == new.inode) {
         *context = new;
         CHANGED.store(true, Relaxed);
+        kernel::count_again();
     }
 }
 
 /// Would a child be the only one to serve faults? The one that it has could not be given to it again.
 pub fn are_left_to_others() -> bool {
-    const SIGBUS: u64 = 1 << 7;
     if !any() || world::has_several() {
         return false;
     }

@@ -7,6 +7,7 @@ use super::{any, compared, context_state, identity, protection_changed, ranges, 
 use super::{CHANGED, REGISTER_WP, TRACKING, ZEROES_CHANGED};
 use crate::calls::watched_pidfds;
 use crate::control::fail;
+use crate::own_descriptors::Passing;
 use crate::scratch;
 use crate::state::{object, Engine};
 use crate::sys::{err, nr, syscall};
@@ -37,7 +38,7 @@ pub fn restore(e: &mut Engine, cold: bool) {
     // SAFETY: in a restore.
     for old in unsafe { *table() }.into_iter().filter(|context| context.inode != 0) {
         let tells = old.state & context_state::TELLS != 0;
-        let new = replace(e, &old, if tells { 0 } else { TRACKING }, Some(cold));
+        let new = replace(e, &old, if tells { 0 } else { TRACKING }, Some(cold), true);
         if last >= 0 {
             // SAFETY: made by `replace`.
             unsafe { syscall!(nr::CLOSE, last) };
@@ -61,11 +62,11 @@ pub fn restore(e: &mut Engine, cold: bool) {
 /// Protection ends: the program gets what it has asked for, and nothing besides.
 pub fn give_back(e: &mut Engine) {
     // SAFETY: under the lock.
-    for old in unsafe { *table() }.into_iter().filter(|context| context.inode != 0 && is_ready(context)) {
+    for old in unsafe { *table() }.into_iter().filter(|context| context.inode != 0) {
         if old.state & context_state::TELLS != 0 {
             continue;
         }
-        let new = replace(e, &old, 0, None);
+        let new = replace(e, &old, 0, None, false);
         // SAFETY: made by `replace`.
         unsafe { syscall!(nr::CLOSE, new) };
     }
@@ -78,7 +79,7 @@ pub fn tell_of_writes(e: &mut Engine, old: Context) -> Option<Context> {
             e.cool(range.start, range.end);
         }
     });
-    let new = replace(e, &old, 0, None);
+    let new = replace(e, &old, 0, None, true);
     let (device, inode) = identity(new)?;
     // SAFETY: made by `replace`.
     unsafe { syscall!(nr::CLOSE, new) };
@@ -89,8 +90,9 @@ pub fn tell_of_writes(e: &mut Engine, old: Context) -> Option<Context> {
 }
 
 /// Puts a new userfaultfd in the place of an old one, under all of its numbers, and has it serve the same ranges. `restored`: the numbers are
-/// as the commit says; whether nothing is left of the old one.
-fn replace(e: &mut Engine, old: &Context, tracking: u64, restored: Option<bool>) -> i32 {
+/// as the commit says; whether nothing is left of the old one. `stays`:
+/// protection goes on.
+fn replace(e: &mut Engine, old: &Context, tracking: u64, restored: Option<bool>, stays: bool) -> i32 {
     let is_old = |e: &mut Engine, fd: i32| {
         if !e.fds.is_open(fd) {
             return None;
@@ -112,7 +114,7 @@ fn replace(e: &mut Engine, old: &Context, tracking: u64, restored: Option<bool>)
                     unregister(old, fd);
                 }
                 let flags = if cold { d.flags as u64 } else { syscall!(nr::FCNTL, fd, F_GETFL) as u64 };
-                new = make(old, flags & O_NONBLOCK, tracking);
+                new = make(old, flags & O_NONBLOCK, tracking, stays);
             }
             if cold {
                 syscall!(nr::FCNTL, fd, F_SETFD, d.fd_flags);
@@ -146,6 +148,19 @@ fn replace(e: &mut Engine, old: &Context, tracking: u64, restored: Option<bool>)
     new
 }
 
+/// One that serves the kernel as well, where that is allowed.
+fn make_for_all(flags: u64) -> i64 {
+    const USERFAULTFD_IOC_NEW: u64 = 0xaa00;
+    // SAFETY: makes a descriptor.
+    unsafe {
+        let fd = syscall!(nr::USERFAULTFD, flags);
+        match Passing::open(c"/dev/userfaultfd".as_ptr().cast(), 0) {
+            Ok(device) if err::is(fd) => syscall!(nr::IOCTL, device.fd, USERFAULTFD_IOC_NEW, flags),
+            _ => fd,
+        }
+    }
+}
+
 /// Somebody who waits for a message may keep the old file for as long.
 fn unregister(old: &Context, fd: i32) {
     ranges::each(|range| {
@@ -157,11 +172,17 @@ fn unregister(old: &Context, fd: i32) {
     });
 }
 
-/// What the engine serves waits for no page fault of the kernel's, so that user mode is all that there is to be served.
-fn make(context: &Context, nonblocking: u64, tracking: u64) -> i32 {
+/// As long as the engine is there, user mode is all that there is to be served: see [`super::kernel`].
+fn make(context: &Context, nonblocking: u64, tracking: u64, stays: bool) -> i32 {
     // SAFETY: makes a descriptor, and tells it which interface it is to have.
     unsafe {
-        let fd = syscall!(nr::USERFAULTFD, O_CLOEXEC | nonblocking | USER_MODE_ONLY);
+        let mut fd = err::EPERM;
+        if !stays && context.state & context_state::USER_MODE_ONLY == 0 {
+            fd = make_for_all(O_CLOEXEC | nonblocking);
+        }
+        if err::is(fd) {
+            fd = syscall!(nr::USERFAULTFD, O_CLOEXEC | nonblocking | USER_MODE_ONLY);
+        }
         if err::is(fd) {
             fail!(fd);
         }

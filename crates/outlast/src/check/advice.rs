@@ -17,7 +17,6 @@ pub fn on(degradation: Degradation) -> Option<&'static str> {
         Degradation::UnreadableProgram => "make its file readable to you",
         Degradation::TraceForbidden => "sysctl kernel.yama.ptrace_scope=1, or a container profile that permits ptrace",
         Degradation::NoTracker => "Linux 6.7 or later, or a container profile that permits userfaultfd or mprotect",
-        Degradation::OwnFaults => "have it ask for UFFD_USER_MODE_ONLY, where it need not serve the kernel",
         Degradation::ForeignAbi => "use a 64-bit build of it",
         Degradation::AddressTaken => "raise the limit on address space (ulimit -v)",
         Degradation::DescriptorLimit => "raise the limit on open files (ulimit -n)",
