@@ -2,10 +2,12 @@
 //! would like to be told of, so that the engine compares what is there with a copy, at every commit.
 
 use super::ranges;
+use crate::mutant::without;
 use crate::scratch;
 use crate::state::Engine;
 use crate::tracker::Track;
 use crate::unreadable;
+use outlast_image::mutant::Mutant;
 use outlast_store::{MappedRegion, Store};
 
 /// Places for copies, found by address.
@@ -49,7 +51,7 @@ pub fn forget() {
 
 /// Puts what differs into the record being built. None: there are more pages than can be compared.
 pub fn save(e: &mut Engine) -> Option<usize> {
-    if !ranges::has_compared() {
+    if !ranges::has_compared() || without(Mutant::Compared) {
         return Some(0);
     }
     let saved = try_save(e);

@@ -3,11 +3,13 @@
 
 use super::{context_state, count_again, ranges, table, zeroes_may_exist, Context, Range, CHANGED, CONTEXTS};
 use super::{COUNT, PROTECTED_CHANGED, ZEROES_CHANGED};
+use crate::mutant::without;
 use crate::scratch;
 use crate::state::{object, Engine};
 use crate::tracker::Tracker;
 use core::mem::size_of;
 use core::sync::atomic::Ordering::*;
+use outlast_image::mutant::Mutant;
 use outlast_store::{MappedRegion, Store};
 
 /// Keys of ranges and of zeroes; those of contexts begin with 0.
@@ -108,14 +110,16 @@ pub fn load(e: &mut Engine) {
 
 /// Calls `f` with every run of pages that the commit says are the kernel's zeroes.
 pub fn each_zero_run(e: &mut Engine, f: impl FnMut(&Tracker, u64, u64)) {
-    if each_run(e, ZEROES, f) {
+    if !without(Mutant::BroughtZeroes) && each_run(e, ZEROES, f) {
         zeroes_may_exist();
     }
 }
 
 /// The same for those that the program had protected.
 pub fn each_protected_run(e: &mut Engine, f: impl FnMut(&Tracker, u64, u64)) {
-    each_run(e, PROTECTED, f);
+    if !without(Mutant::OwnProtection) {
+        each_run(e, PROTECTED, f);
+    }
 }
 
 fn each_run(e: &mut Engine, first: u64, mut f: impl FnMut(&Tracker, u64, u64)) -> bool {

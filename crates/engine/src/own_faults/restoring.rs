@@ -7,6 +7,7 @@ use super::{any, compared, context_state, identity, protection_changed, ranges, 
 use super::{CHANGED, REGISTER_WP, TRACKING, ZEROES_CHANGED};
 use crate::calls::watched_pidfds;
 use crate::control::fail;
+use crate::mutant::without;
 use crate::own_descriptors::Passing;
 use crate::scratch;
 use crate::state::{object, Engine};
@@ -15,6 +16,7 @@ use crate::tracker::Tracker;
 use core::mem::size_of;
 use core::sync::atomic::Ordering::*;
 use outlast_image::descriptor::Descriptor;
+use outlast_image::mutant::Mutant;
 
 const API: u64 = 0xaa;
 const UFFDIO_API: u64 = 0xc018_aa3f;
@@ -30,7 +32,7 @@ const F_GETFL: u64 = 3;
 
 /// Makes those of the commit. `cold`: nothing is left of the dead's. No page of the program's that may be missing was touched before.
 pub fn restore(e: &mut Engine, cold: bool) {
-    if !any() {
+    if !any() || without(Mutant::OwnFaults) {
         return;
     }
     watched_pidfds::put_back(e);
