@@ -1,8 +1,10 @@
-/* Binds itself to a ruleset of Landlock, and prints again and again what it may open: landlock ROUNDS. */
+/* Binds itself to a ruleset of Landlock, and prints again and again what it may open: landlock ROUNDS [threads]. With threads, from the
+ * second ruleset on, by one after the other, which have it from the first. */
 #define _GNU_SOURCE
 #include "tell.h"
 #include <fcntl.h>
 #include <linux/landlock.h>
+#include <pthread.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
@@ -27,6 +29,16 @@ static void restrict_to(__u64 handled, const char *path, __u64 allowed)
     close(ruleset);
 }
 
+static void *show_all(void *round)
+{
+    int i = (long)round;
+    show(i, "/dev/null", O_WRONLY);
+    show(i, "written", O_WRONLY | O_CREAT);
+    show(i, "/etc", O_RDONLY | O_DIRECTORY);
+    show(i, "/proc/self", O_RDONLY | O_DIRECTORY);
+    return round;
+}
+
 int main(int argc, char **argv)
 {
     int rounds = argc > 1 ? atoi(argv[1]) : 300;
@@ -36,10 +48,11 @@ int main(int argc, char **argv)
             restrict_to(LANDLOCK_ACCESS_FS_WRITE_FILE, "/dev", LANDLOCK_ACCESS_FS_WRITE_FILE);
         if (i == rounds / 2)
             restrict_to(LANDLOCK_ACCESS_FS_READ_DIR, "/proc", LANDLOCK_ACCESS_FS_READ_DIR);
-        show(i, "/dev/null", O_WRONLY);
-        show(i, "written", O_WRONLY | O_CREAT);
-        show(i, "/etc", O_RDONLY | O_DIRECTORY);
-        show(i, "/proc/self", O_RDONLY | O_DIRECTORY);
+        pthread_t thread;
+        if (argc < 3 || i < rounds / 2)
+            show_all((void *)(long)i);
+        else
+            must(!pthread_create(&thread, NULL, show_all, (void *)(long)i) && !pthread_join(thread, NULL), "a thread");
     }
     return 0;
 }

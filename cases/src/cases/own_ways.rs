@@ -8,8 +8,9 @@ use crate::launch::program;
 
 pub const CASES: &[Case] = &[
     Case::new("own_ring", |_| Ok(Program::new(&[&program("own_ring"), "1500"])), |_| Drive::Pipes(Input::none())),
-    Case::new("segment", |_| Ok(Program::new(&[&program("segment")])), |_| Drive::Pipes(Input::none()))
-        .may_report(&[Degradation::GsUsed]),
+    Case::new("segment", |_| Ok(Program::new(&[&program("segment"), "600"])), |_| Drive::Pipes(Input::none()))
+        .with_threads()
+        .may_report(&[Degradation::Children]),
     Case::new("jail", |_| Ok(Program::new(&[&program("jail"), "300"])), |_| Drive::Pipes(Input::none()))
         .root_only()
         .may_report(&[Degradation::ProcHidden]),

@@ -51,5 +51,11 @@ pub const CASES: &[Case] = &[
     .may_report(&[Degradation::CallFilter]),
     Case::new("filters_killed", |_| filters("killed", "50"), |_| Drive::Pipes(Input::none())).is_given_up(),
     Case::new("landlock", |_| Ok(Program::new(&[&program("landlock"), "150"])), |_| Drive::Pipes(Input::none())),
+    Case::new(
+        "landlock_threads",
+        |_| Ok(Program::new(&[&program("landlock"), "150", "threads"])),
+        |_| Drive::Pipes(Input::none()),
+    )
+    .with_threads(),
     Case::new("sandbox", |_| Ok(Program::new(&[&program("sandbox"), "3000"])), |_| Drive::Pipes(Input::none())),
 ];

@@ -2,6 +2,7 @@
 
 use crate::attach;
 use crate::call_filters;
+use crate::calls::gs;
 use crate::control::control;
 use crate::dispatch;
 use crate::frame;
@@ -52,13 +53,16 @@ global_asm!(
     "and ${components}, %eax",
     "xor %edx, %edx",
     "xsave64 {xsave}(%rdi)",
+    "rdgsbase %rax",
     "wrgsbase %rdi",
+    "mov %rax, %gs:{gs_base}",
     "mov {stack_top}(%rdi), %rsp",
     "xor %ebp, %ebp",
     "call {come_in}",
     "hlt",
     come_in = sym attach::threads::come_in,
     stack_top = const offset_of!(Thread, stack_top),
+    gs_base = const offset_of!(Thread, gs_base),
     components = const thread::COMPONENTS,
     main = sym thread::MAIN,
     xsave = const offset_of!(Thread, page.xsave),
@@ -154,6 +158,9 @@ unsafe extern "C" fn start() -> ! {
     t.regs = e.args.regs;
     t.regs.eflags |= 0x202;
     t.gs_base = e.args.gs_base;
+    if t.gs_base != 0 {
+        gs::begin();
+    }
     if runs_already {
         attach::fill_first(e, t);
         attach::read_thread(t);
@@ -163,7 +170,7 @@ unsafe extern "C" fn start() -> ! {
         frame::reset_vector(&mut t.page.xsave.0);
         t.altstack = [0, frame::SS_DISABLE, 0];
         syscall!(nr::RT_SIGPROCMASK, 0, 0, &raw mut t.mask, 8);
-        crate::calls::gs::hide_instructions(t.regs.rsp);
+        gs::hide_instructions(t.regs.rsp);
     }
     signals::block_all();
     in_hand::let_go(t);
@@ -233,6 +240,7 @@ unsafe fn protect(e: &mut Engine) -> Result<(), Degradation> {
     if e.args.mode == mode::ATTACH {
         attach::read_memory(e, thread::current());
         attach::threads::gather(e, thread::current())?;
+        gs::adopt(e)?;
     }
     signals::install_all();
     if err::is(native::dispatch_on()) {

@@ -40,6 +40,9 @@ const MAGIC1: u32 = 0x4650_5853;
 const MAGIC2: u32 = 0x4650_5845;
 /// Offset of `struct _fpx_sw_bytes` in the legacy area.
 const SW_BYTES: usize = 464;
+/// What programs of 64 bits have in CS and SS.
+pub const CODE_SEGMENT: u16 = 0x33;
+pub const STACK_SEGMENT: u16 = 0x2b;
 /// UC_FP_XSTATE | UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS.
 const UC_FLAGS: u64 = 7;
 
@@ -116,7 +119,7 @@ pub fn build(t: &mut Thread, regs: &Registers, vector: Vector, mask: u64, signal
         link: 0,
         stack: [t.altstack[0], alt_flags(t, regs.rsp), t.altstack[2]],
         regs: Registers { rip, ..*regs },
-        segments: [0x33, 0, 0, 0x2b],
+        segments: [CODE_SEGMENT, 0, 0, STACK_SEGMENT],
         err: fault[0],
         trapno: fault[1],
         oldmask: mask,

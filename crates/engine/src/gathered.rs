@@ -151,7 +151,7 @@ fn gather(e: &mut Engine, t: &Thread, call: &Call) -> Option<i64> {
         e.gathered.alone -= 1;
         return None;
     }
-    if t.pending.load(Acquire) != 0 || native::EVERYWHERE.load(Acquire) != 0 {
+    if t.pending.load(Acquire) != 0 || native::is_everywhere() {
         return None;
     }
     let len = call.args[2] as u32;

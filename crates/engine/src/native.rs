@@ -1,7 +1,8 @@
 //! Leaving the program to the kernel: in children, and when protection is suspended.
 
+use crate::calls::gs;
 use crate::control::{control, degrade, event};
-use crate::frame::{Ucontext, SS_DISABLE};
+use crate::frame::{self, Signal, Ucontext, Vector, SS_DISABLE};
 use crate::gathered;
 use crate::held;
 use crate::inputs;
@@ -18,12 +19,28 @@ use core::sync::atomic::{AtomicU32, Ordering::*};
 use outlast_image::control::state;
 use outlast_image::degradation::Degradation;
 use outlast_image::event::event_kind;
+use outlast_image::kernel::SignalAction;
 use outlast_image::layout::{ENGINE_FDS, SCRATCH_BASE, SCRATCH_ROOM, STORE_BASE, STORE_LEN};
 
 const PR_SET_SYSCALL_USER_DISPATCH: u64 = 59;
 
-/// Not 0: the gate sends every call of every thread back to run natively.
-pub static EVERYWHERE: AtomicU32 = AtomicU32::new(0);
+/// How calls of all threads are served: one of [`way`].
+pub static WAY: AtomicU32 = AtomicU32::new(way::GATE);
+
+/// Values of [`WAY`].
+pub mod way {
+    /// Rewritten sites jump to the gate, others trap.
+    pub const GATE: u32 = 0;
+    /// By the kernel: the gate sends back whatever comes.
+    pub const NATIVE: u32 = 1;
+    /// All of them trap, those in the stubs of rewritten sites as well: GS is the program's. See [`crate::calls::gs`].
+    pub const TRAP: u32 = 2;
+}
+
+/// Has the engine left the program alone?
+pub fn is_everywhere() -> bool {
+    WAY.load(Acquire) == way::NATIVE
+}
 
 /// Arms dispatch: every system call outside the engine's text raises SIGSYS.
 pub fn dispatch_on() -> i64 {
@@ -40,7 +57,7 @@ pub fn become_native(may_be_knocked_at: bool) {
     unsafe {
         let (e, t) = (engine(), thread::current());
         t.native = 1;
-        EVERYWHERE.store(1, Release);
+        WAY.store(way::NATIVE, Release);
         e.tracker.release();
         syscall!(nr::PRCTL, PR_SET_SYSCALL_USER_DISPATCH, 0, 0, 0, 0);
         for sig in 1..=64usize {
@@ -59,9 +76,24 @@ pub fn become_native(may_be_knocked_at: bool) {
         let alt = if alt[2] == 0 { [0, SS_DISABLE, 0] } else { alt };
         syscall!(nr::SIGALTSTACK, alt.as_ptr(), 0);
         // OWNED signals that the program wants blocked are now blocked for real.
-        let mask = t.mask;
-        syscall!(nr::RT_SIGPROCMASK, 2, &raw const mask, 0, 8);
+        if gs::are_own() {
+            // Its handlers would find the engine's base: see `last_frame`.
+            signals::block_all();
+        } else {
+            let mask = t.mask;
+            syscall!(nr::RT_SIGPROCMASK, 2, &raw const mask, 0, 8);
+        }
     }
+}
+
+/// A thread with a base of its own leaves the engine for good, all signals blocked: the frame of the kernel's, on its own stack, by
+/// which it gets its registers and its mask at once. 0 if there is no room for it.
+pub unsafe extern "C" fn last_frame(t: &mut Thread) -> u64 {
+    let (regs, mask) = (t.regs, t.mask);
+    let signal = Signal { info: &[0; 16], action: &SignalAction::default(), fault: [0; 3] };
+    let built = frame::build(t, &regs, Vector::Saved, mask, &signal);
+    // The frame begins with the address that a handler would return to.
+    built.map_or(0, |handler| handler.rsp + 8)
 }
 
 /// A thread that still has dispatch on meets it after protection was suspended: its calls are native from here on.
@@ -94,7 +126,7 @@ fn settle_frame(t: &Thread, uc: &mut Ucontext) {
     uc.sigmask = t.mask;
 }
 
-/// After [`suspend`]: waits until no other thread is in the engine's hands any more, and gives the lock back for that. From then on
+/// Waits until no other thread is in the engine's hands any more, and gives the lock back for that. From then on
 /// the kernel may be told to filter their calls.
 pub fn await_others(t: &mut Thread) {
     /// Of a millisecond each.
@@ -164,10 +196,17 @@ fn end(kind: u32, why: u64) {
     if c.state.swap(state::SUSPENDED, AcqRel) != state::SUSPENDED {
         event(kind, 0, 0, why, 0);
     }
+    // SAFETY: the thread is in the engine.
+    let t = unsafe { thread::current() };
+    if gs::are_own() && world::has_several() {
+        // A handler of the program's may not meet them in the engine, where GS is the engine's.
+        WAY.store(way::NATIVE, Release);
+        await_others(t);
+    }
     // SAFETY: nothing of what was closed with delay can be wanted again; the thread is in the engine.
     unsafe {
         engine().fds.close_delayed();
-        crate::rewrite::leave_program(thread::current());
+        crate::rewrite::leave_program(t);
         stop_timers(engine());
     }
     become_native(true);

@@ -5,6 +5,7 @@
 //! would have. One that finds it in the engine notes the signal in the thread control block, blocks all further
 //! ones in the interrupted context, and the gate delivers on its way out: one slot is enough.
 
+use crate::calls::gs;
 use crate::calls::shared_child::{self, SHARED};
 use crate::control::{control, engine_fault, phase};
 use crate::delivery::{enter_handler, note_taken, renumber};
@@ -26,6 +27,7 @@ use core::arch::global_asm;
 use core::sync::atomic::Ordering::*;
 use outlast_image::event::phase as at;
 use outlast_image::kernel::SignalAction;
+use outlast_image::layout::{THREADS, THREADS_BASE, THREAD_LEN};
 use outlast_image::mutant::Mutant;
 
 pub const SIGILL: i32 = 4;
@@ -72,7 +74,50 @@ pub const fn kernel_mask(mask: u64) -> u64 {
 global_asm!(
     ".section .text.signals,\"ax\"",
     ".globl signal_entry, sigsys_entry, signal_return, knock_overheard",
+    // GS is the program's where that has a base of its own: then the stack tells whose signal it is. On another stack it met a thread
+    // that the engine has left alone.
+    ".macro FIND_BLOCK",
+    "cmpl $0, {own_bases}(%rip)",
+    "je 8f",
+    "movabs ${threads}, %rcx",
+    "mov %rsp, %rax",
+    "sub %rcx, %rax",
+    "cmp ${threads_len}, %rax",
+    "jae 6f",
+    "and $-{thread_len}, %rax",
+    "add %rcx, %rax",
+    "jmp 7f",
+    "6:",
+    "lea {alt_stack}(%rip), %rcx",
+    "mov %rsp, %rax",
+    "sub %rcx, %rax",
+    "cmp ${alt_stack_len}, %rax",
+    "ja 9f",
+    "lea {main}(%rip), %rax",
+    "7:",
+    "rdgsbase %rcx",
+    "wrgsbase %rax",
+    "cmp %rax, %rcx",
+    "je 8f",
+    // What it has there it may have put there by itself.
+    "mov %rcx, %gs:{gs_base}",
+    "jmp 8f",
+    // It is to have what the program does about the signal.
+    "9:",
+    "mov %edi, %eax",
+    "shl ${action_shift}, %eax",
+    "lea {engine}+{actions}(%rip), %rcx",
+    "mov (%rcx,%rax), %rax",
+    "cmp ${ignored}, %rax",
+    "jbe 5f",
+    "jmp *%rax",
+    "5:",
+    "add $8, %rsp",
+    "jmp signal_return",
+    "8:",
+    ".endm",
     "signal_entry:",
+    "FIND_BLOCK",
     "sub $8, %rsp",
     "call {on_signal}",
     "add $16, %rsp",
@@ -87,8 +132,9 @@ global_asm!(
     "sigsys_entry:",
     "cmpl $2, 8(%rsi)",
     "jne signal_entry",
-    "cmpl $0, {everywhere}(%rip)",
-    "jne signal_entry",
+    "cmpl ${native_way}, {way}(%rip)",
+    "je signal_entry",
+    "FIND_BLOCK",
     "cmpl ${shared}, %gs:{native}",
     "je signal_entry",
     "mov 168(%rdx), %rax",
@@ -102,7 +148,20 @@ global_asm!(
     shared = const SHARED,
     native = const core::mem::offset_of!(Thread, native),
     on_signal = sym on_signal,
-    everywhere = sym native::EVERYWHERE,
+    way = sym native::WAY,
+    native_way = const native::way::NATIVE,
+    own_bases = sym gs::OWN_BASES,
+    engine = sym crate::state::ENGINE,
+    actions = const core::mem::offset_of!(crate::state::Engine, kernel.actions),
+    action_shift = const size_of::<SignalAction>().ilog2(),
+    ignored = const SIG_IGN,
+    threads = const THREADS_BASE,
+    threads_len = const THREADS as u64 * THREAD_LEN,
+    thread_len = const THREAD_LEN,
+    alt_stack = sym thread::ALT_STACK,
+    alt_stack_len = const thread::ALT_STACK_LEN,
+    main = sym thread::MAIN,
+    gs_base = const core::mem::offset_of!(Thread, gs_base),
     options(att_syntax),
 );
 
@@ -246,7 +305,13 @@ fn unblock_faults() {
 
 /// Every signal but the dispatch of system calls arrives here, on the engine's alternate stack, all signals blocked.
 unsafe extern "C" fn on_signal(sig: i32, info: *mut [u64; 16], uc: *mut Ucontext) {
-    let (info, uc) = (&mut *info, &mut *uc);
+    answer(sig, &mut *info, &mut *uc);
+    if !in_engine((*uc).regs.rip) {
+        gs::give_back();
+    }
+}
+
+unsafe fn answer(sig: i32, info: &mut [u64; 16], uc: &mut Ucontext) {
     let t = thread::current();
     let synchronous = signal_code(info) > 0 && bit(sig) & OWNED != 0;
     if t.native == 0 && !synchronous && sig != SIGENGINE {
@@ -407,7 +472,7 @@ unsafe fn knock(t: &mut Thread, info: &[u64; 16], uc: &mut Ucontext) {
     if t.native != 0 {
         return;
     }
-    if native::EVERYWHERE.load(Acquire) != 0 && !in_engine(rip) {
+    if native::is_everywhere() && !in_engine(rip) {
         return native::leave_by_knock(t, uc);
     }
     let stops = world::has_several() && signal_code(info) == SI_TKILL;

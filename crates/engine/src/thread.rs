@@ -167,7 +167,7 @@ impl<const N: usize> Stack<N> {
 
 /// What a gate call runs on.
 static mut GATE_STACK: Stack<STACK_LEN> = Stack::new();
-static mut ALT_STACK: Stack<ALT_STACK_LEN> = Stack::new();
+pub static mut ALT_STACK: Stack<ALT_STACK_LEN> = Stack::new();
 /// What start, anchor and restore run on.
 pub static mut INNER_STACK: Stack<STACK_LEN> = Stack::new();
 // SAFETY of the zero pattern: every field is an integer or an array of integers.

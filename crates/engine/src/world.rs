@@ -182,17 +182,22 @@ pub fn add(counter: &AtomicU64, more: u64) {
     counter.store(counter.load(Relaxed) + more, Relaxed);
 }
 
+/// Does the thread stand still? One that the engine has left alone does not come any more.
+fn stands(other: &Thread) -> bool {
+    // SAFETY: a thread writes its own word.
+    other.standing.load(SeqCst) != standing::RUNNING || unsafe { (&raw const other.native).read_volatile() } != 0
+}
+
 /// Does the thread stand still, or come to by itself?
 fn comes(other: &Thread) -> bool {
-    let stands = || other.standing.load(SeqCst) != standing::RUNNING;
-    if stands() {
+    if stands(other) {
         return true;
     }
     let in_vain = other.knocked.load(Relaxed);
     let came = in_vain < MOST_IN_VAIN
         && (0..LOOKS_BEFORE_KNOCKING).any(|_| {
             core::hint::spin_loop();
-            stands()
+            stands(other)
         });
     if !came {
         other.knocked.store(in_vain.saturating_add(1), Relaxed);
@@ -203,7 +208,7 @@ fn comes(other: &Thread) -> bool {
 fn await_stop(other: &Thread) {
     loop {
         for _ in 0..LOOKS {
-            if other.standing.load(SeqCst) != standing::RUNNING {
+            if stands(other) {
                 return;
             }
             core::hint::spin_loop();

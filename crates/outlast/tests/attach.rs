@@ -2,6 +2,8 @@
 
 #[path = "attach/afterwards.rs"]
 mod afterwards;
+#[path = "attach/bases.rs"]
+mod bases;
 #[path = "attach/ending.rs"]
 mod ending;
 #[path = "attach/moments.rs"]

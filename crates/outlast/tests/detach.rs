@@ -125,6 +125,27 @@ fn what_prints_without_pause_prints_the_same_when_it_is_left_alone_anywhere() {
 }
 
 #[test]
+fn threads_with_bases_of_their_own_keep_them_when_they_are_left_alone() {
+    let home = Home::new();
+    let to = home.file("program");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cases/programs/segment.c");
+    let built = Command::new("gcc").args(["-O2", "-pthread", "-o"]).arg(&to).arg(source).output().unwrap();
+    assert!(built.status.success(), "{}", said(&built));
+    let expected = finish(Command::new(&to).arg("6000").stdout(Stdio::piped()).spawn().unwrap());
+    for n in 0..6 {
+        let home = Home::new();
+        let mut run = home.outlast(["run", "--name", "it", "--"]);
+        let child = run.arg(&to).arg("6000").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        home.await_protected("it");
+        std::thread::sleep(Duration::from_millis(11 * n));
+        detach(&home, "it");
+        let output = finish(child);
+        assert!(output.status.success(), "{}", said(&output));
+        assert!(output.stdout == expected.stdout, "{}", String::from_utf8_lossy(&output.stdout));
+    }
+}
+
+#[test]
 fn threads_are_left_alone_in_computation_and_in_any_wait() {
     let home = Home::new();
     let to = home.file("program");

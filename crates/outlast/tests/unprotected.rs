@@ -205,6 +205,10 @@ fn a_program_that_somebody_traces_already() {
     assert!(home.log("bare").iter().any(|e| e["cause"].as_str().is_some_and(|c| c.starts_with("trace-forbidden"))));
 }
 
+const PYTHON: &str = "/usr/bin/python3";
+/// With this tracker GS is the engine's alone.
+const WITHOUT_GS: [&str; 2] = ["--tracker", "mprotect"];
+
 /// Gives up its protection, then computes for longer than any timer of the engine's waits.
 const GIVES_UP: &str = "import ctypes, os, sys, time
 base = ctypes.create_string_buffer(4096)
@@ -219,8 +223,8 @@ print('done')
 fn a_program_that_gave_up_its_protection_is_left_alone_by_timers_and_knocks() {
     for options in [&["--every", "20ms"][..], &["--durable", "20ms"]] {
         let home = Home::new();
-        let mut run =
-            home.outlast(["run", "--name", "bare"].iter().chain(options).chain(&["--", "/usr/bin/python3", "-c"]));
+        let mut run = home
+            .outlast(["run", "--name", "bare"].iter().chain(&WITHOUT_GS).chain(options).chain(&["--", PYTHON, "-c"]));
         run.arg(GIVES_UP).arg(home.file("door")).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = run.spawn().unwrap();
         let status = home.await_status("bare", |status| status["state"] == "suspended");

@@ -3,6 +3,7 @@
 
 use super::{fill, read_thread, wait_on};
 use crate::call_filters;
+use crate::calls::gs;
 use crate::calls::thread_birth;
 use crate::control::control;
 use crate::gate;
@@ -104,8 +105,12 @@ pub unsafe extern "C" fn come_in(t: &mut Thread) -> ! {
             t.regs.rip -= 2;
             t.regs.rax = nr::RESTART_SYSCALL;
         }
-        let mask = t.mask;
-        syscall!(nr::RT_SIGPROCMASK, 2, &raw const mask, 0, 8);
+        if gs::are_own() {
+            t.native = 1;
+        } else {
+            let mask = t.mask;
+            syscall!(nr::RT_SIGPROCMASK, 2, &raw const mask, 0, 8);
+        }
         gate::leave();
     }
     thread_birth::set_up(t);

@@ -3,7 +3,7 @@
 use crate::calls::birth::{self, CloneArgs, Noted, CLONE_VFORK, CLONE_VM, SIGCHLD};
 use crate::calls::shared_child::{self, SHARED};
 use crate::calls::thread_birth::{self, CLONE_THREAD};
-use crate::calls::{limits, own_faults};
+use crate::calls::{gs, limits, own_faults};
 use crate::commit::{commit, commit_at_gate};
 use crate::control::degrade;
 use crate::dispatch::{native, Call, Outcome};
@@ -87,9 +87,16 @@ global_asm!(
     "mov %gs:{rdx}, %rdx",
     "mov %gs:{spawn_stack}, %rsp",
     "mov %gs:{rip}, %rcx",
+    "cmpl $0, {own_bases}(%rip)",
+    "je 3f",
+    "mov %gs:{gs_base}, %rax",
+    "wrgsbase %rax",
+    "3:",
     "xor %eax, %eax",
     "jmp *%rcx",
     shared = const SHARED,
+    own_bases = sym gs::OWN_BASES,
+    gs_base = const offset_of!(Thread, gs_base),
     native = const offset_of!(Thread, native),
     xsave_mask = const offset_of!(Thread, xsave_mask),
     xsave = const offset_of!(Thread, page.xsave),

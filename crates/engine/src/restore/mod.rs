@@ -15,6 +15,7 @@ pub mod vdso;
 use crate::access::Access;
 use crate::advice;
 use crate::calls::contexts;
+use crate::calls::gs;
 use crate::calls::threads::restore_process_state;
 use crate::calls::timers::SIGALRM;
 use crate::calls::{directory, groups, notifications, window};
@@ -96,7 +97,7 @@ unsafe fn run(rung: Rung) -> ! {
     held::reset();
     crate::entry::forget_file_limit();
     world::reset();
-    native::EVERYWHERE.store(0, Release);
+    gs::choose_way();
     let t = thread::install();
     shown::show();
     t.pending.store(0, Release);
@@ -356,6 +357,9 @@ unsafe fn fill_thread(t: &mut Thread, c: &ThreadContext) {
     t.regs = c.regs;
     t.regs.eflags = c.regs.eflags & 0x24_0dd5 | 0x202;
     (t.fs_base, t.gs_base) = (c.fs_base, c.gs_base);
+    if c.gs_base != 0 {
+        gs::begin();
+    }
     t.mask = c.sigmask;
     t.altstack = c.altstack;
     t.tid = c.tid;

@@ -22,6 +22,7 @@ pub use release::{changing, leave_child, leave_program, protecting, unmapped, un
 
 use crate::control::control;
 use crate::gate;
+use crate::native::{self, way};
 use crate::state::{object, Engine};
 use crate::thread::{self, standing, Thread};
 use crate::world;
@@ -87,7 +88,13 @@ pub fn trapped(e: &mut Engine, t: &mut Thread) {
     // SAFETY: called by dispatch.
     let r = unsafe { rewriter() };
     let site = t.regs.rip.wrapping_sub(2);
-    if r.stopped || e.args.options & option::NO_REWRITE != 0 || !r.traps.is_hot(site) || r.refused.contains(site) {
+    let traps = native::WAY.load(Relaxed) != way::GATE;
+    if r.stopped
+        || traps
+        || e.args.options & option::NO_REWRITE != 0
+        || !r.traps.is_hot(site)
+        || r.refused.contains(site)
+    {
         return;
     }
     match r.rewrite(e, site) {

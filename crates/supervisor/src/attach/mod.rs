@@ -300,7 +300,7 @@ fn allows(place: &Place) -> Result<(), Refusal> {
     let regs = &place.stop.0;
     match () {
         _ if regs.cs != USER_CS => Err(Refusal::ForeignAbi),
-        _ if regs.gs_base != 0 || regs.gs != 0 => Err(Refusal::Has("a base of its own in the GS register")),
+        _ if regs.gs != 0 => Err(Refusal::Has("a selector of its own in the GS register")),
         _ if trace::dispatches_calls(place.tid) => Err(Refusal::Has("its system calls dispatched to itself")),
         _ if place.resumption.waits_in == Some(libc::SYS_restart_syscall as u64) => Err(Refusal::StoppedBefore),
         _ => Ok(()),
