@@ -52,8 +52,11 @@ pub fn open(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     }
     match call.nr {
         nr::DUP2 | nr::DUP3 => {
+            let serves = own_faults::of(call.args[1] as i32).is_some();
             let r = dup_onto(e, t, call);
-            own_faults::settle(e);
+            if serves {
+                own_faults::settle(e);
+            }
             r
         }
         nr::PIPE | nr::PIPE2 | nr::SOCKETPAIR => pair(e, call, if call.nr == nr::SOCKETPAIR { a[3] } else { a[0] }),
@@ -172,8 +175,11 @@ pub fn shows_lock(fd: i32) -> bool {
 
 /// close and close_range.
 pub fn close(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
+    let serves = call.nr == nr::CLOSE_RANGE || own_faults::of(call.fd()).is_some();
     let r = if call.nr == nr::CLOSE_RANGE { close_range(e, call) } else { close_one(e, t, call) };
-    own_faults::settle(e);
+    if serves {
+        own_faults::settle(e);
+    }
     r
 }
 
