@@ -111,6 +111,7 @@ pub fn request(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         UFFDIO_MOVE => move_pages(e, call),
         UFFDIO_WRITEPROTECT if tells(&context) => {
             own_faults::protection_changed();
+            own_faults::compared::protecting_by(call.args[2]);
             issue(call, call.args[2])
         }
         // To the program, nothing is registered for that.

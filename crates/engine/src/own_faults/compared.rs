@@ -5,8 +5,9 @@ use super::ranges;
 use crate::mutant::without;
 use crate::scratch;
 use crate::state::Engine;
-use crate::tracker::Track;
 use crate::unreadable;
+use crate::user;
+use core::sync::atomic::{AtomicBool, Ordering::*};
 use outlast_image::mutant::Mutant;
 use outlast_store::{MappedRegion, Store};
 
@@ -14,6 +15,9 @@ use outlast_store::{MappedRegion, Store};
 pub const PLACES: usize = 1 << 16;
 /// So many pages are compared at most.
 const MOST: usize = PLACES / 8 * 7;
+
+/// Pages have been protected since the last commit.
+static PROTECTING: AtomicBool = AtomicBool::new(false);
 
 /// How many places are taken.
 struct Copies {
@@ -44,8 +48,23 @@ impl Copies {
     }
 }
 
+/// The program is about to protect pages, which may have been written since the last commit. What was protected then, and is now, was not.
+pub fn protecting() {
+    PROTECTING.store(true, Relaxed);
+}
+
+/// The same for a request to protect pages, or to have them written again.
+pub fn protecting_by(argument: u64) {
+    const MODE: u64 = 16;
+    const PROTECT: u64 = 1;
+    if user::read::<u64>(argument + MODE).is_none_or(|mode| mode & PROTECT != 0) {
+        protecting();
+    }
+}
+
 /// No copy is what the store holds any more.
 pub fn forget() {
+    protecting();
     scratch::compared_pages().fill(0);
 }
 
@@ -56,20 +75,27 @@ pub fn save(e: &mut Engine) -> Option<usize> {
     }
     let saved = try_save(e);
     // Some of the copies are of pages that are gone.
-    saved.or_else(|| {
+    let saved = saved.or_else(|| {
         forget();
         try_save(e)
-    })
+    });
+    PROTECTING.store(false, Relaxed);
+    saved
 }
 
 fn try_save(e: &mut Engine) -> Option<usize> {
     let (Some(store), tracker) = (&mut e.store, &mut e.tracker) else { return Some(0) };
+    let protecting = PROTECTING.load(Relaxed);
     let (mut copies, mut saved) = (Copies::new(), Some(0));
     ranges::each(|range| {
         if range.is_compared() {
-            tracker.private(range.start, range.end, &mut |start, end| {
+            tracker.own_runs(range.start, range.end, &mut |start, end, protected| {
+                let is_known = protected && !protecting;
                 unreadable::each_readable(start, end, |start, end| {
                     for page in (start..end).step_by(4096) {
+                        if is_known && store.contains(page) {
+                            continue;
+                        }
                         let one = copies.place(page).map(|place| save_page(store, page, place));
                         saved = saved.zip(one).map(|(all, one)| all + one);
                     }

@@ -224,6 +224,16 @@ impl Tracker {
         }
     }
 
+    /// Reports the pages of a range that are present and the process's own, and whether the program has protected them against writing.
+    pub fn own_runs(&self, start: u64, end: u64, f: &mut dyn FnMut(u64, u64, bool)) {
+        if let Tracker::Async(tracker) = self {
+            let mut walk = tracker.own(start, end);
+            while let Some(runs) = walk.next() {
+                runs.iter().for_each(|run| f(run.start, run.end, !run.is_written()));
+            }
+        }
+    }
+
     /// Reports the pages of a range that the program has protected against writing.
     pub fn protected(&self, start: u64, end: u64, f: &mut dyn FnMut(u64, u64)) {
         if let Tracker::Async(tracker) = self {
