@@ -197,6 +197,8 @@ static void collect(void)
         unsigned char written[2][PAGES] = {0}, fresh[PAGES] = {0};
         unsigned sum = 0;
         for (int n = 0; n < 12; n++) {
+            if (n % 3 == 2)
+                tell("%d %d %08x\n", i, n, sum);
             seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
             int page = (seed >> 20) % PAGES, range = seed >> 50 & 1;
             unsigned before = brought[range][page];
