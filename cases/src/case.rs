@@ -63,7 +63,7 @@ pub struct Case {
     pub makes_ring: bool,
     /// Options of `outlast run` that it needs, besides those of the attack.
     pub options: &'static [&'static str],
-    /// It has several threads, which are protected only where the kernel itself tracks written pages.
+    /// It has several threads, or a userfaultfd, which are protected only where the kernel itself tracks written pages.
     pub has_threads: bool,
 }
 

@@ -73,8 +73,9 @@ const SELF_HARMING: &[&str] = &[
     "end_term",
     "end_exit",
     "jail",
-    "own_faults",
-    "own_faults_device",
+    "own_faults_forked",
+    "own_faults_handed",
+    "own_faults_shared",
     "filters_closed",
     "filters_closed_threads",
     "filters_strict",
@@ -98,6 +99,7 @@ const DURABLE: &[&str] = &[
     "printers",
     "redis_aof",
     "go_web",
+    "page_server_barrier",
 ];
 
 /// Of these, what the short profile runs.
@@ -122,6 +124,14 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "segment",
             "ring_files",
             "ring_server",
+            "page_server",
+            "page_server_polling",
+            "page_server_several",
+            "page_server_signal",
+            "page_server_moving",
+            "page_server_barrier",
+            "page_server_kernel",
+            "page_server_life",
         ],
     ),
     (
@@ -166,6 +176,8 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "printers_each",
             "bursts",
             "taking_part",
+            "page_server",
+            "page_server_barrier",
         ],
     ),
     (
@@ -187,6 +199,10 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "queues",
             "bursts",
             "segment",
+            "page_server",
+            "page_server_signal",
+            "page_server_barrier",
+            "page_server_life",
         ],
     ),
     (
@@ -211,6 +227,8 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "segment",
             "ring_files",
             "ring_server",
+            "page_server_polling",
+            "page_server_barrier",
         ],
     ),
     (
@@ -226,6 +244,10 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "objects",
             "ring_files_alone",
             "undone_alone",
+            "page_server",
+            "page_server_signal",
+            "page_server_barrier",
+            "page_server_life",
         ],
     ),
     (
@@ -243,11 +265,12 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "filters_exec",
             "children",
             "segment",
+            "page_server",
         ],
     ),
     (Attack::Everything, &["file_counter", "cat_files", "ring_files_alone"]),
-    (Attack::Debugged, &["pipe_counter", "pipe_echo", "heap", "tcp_poll", "threads"]),
-    (Attack::Stopped, &["bursts", "pipe_counter", "socket_echo", "pipe_poll", "threads"]),
+    (Attack::Debugged, &["pipe_counter", "pipe_echo", "heap", "tcp_poll", "threads", "page_server"]),
+    (Attack::Stopped, &["bursts", "pipe_counter", "socket_echo", "pipe_poll", "threads", "page_server"]),
     (Attack::Named, &["pipe_counter", "python_script", "threads"]),
 ];
 

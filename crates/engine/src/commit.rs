@@ -10,6 +10,7 @@ use crate::locked;
 use crate::mutant::without;
 use crate::native;
 use crate::operation;
+use crate::own_faults;
 use crate::regions;
 use crate::saving::Saving;
 use crate::state::{object, Engine};
@@ -82,7 +83,12 @@ pub fn commit_stopped(e: &mut Engine, t: &mut Thread, pending: PendingCall) -> u
             }
         });
     }
-    let searched = tracker.may_have_changed();
+    let Some(differing) = own_faults::compared::save(e).filter(|_| !own_faults::are_lost()) else {
+        native::suspend(Degradation::OwnFaults);
+        return 0;
+    };
+    let compared = compared + differing;
+    let searched = e.tracker.may_have_changed();
     let saved = if searched { save_written(e) } else { 0 } + attach::save_unwritable(e);
     if e.tracker.is_lost() {
         native::suspend(Degradation::NoTracker);
@@ -128,6 +134,7 @@ pub fn commit_stopped(e: &mut Engine, t: &mut Thread, pending: PendingCall) -> u
     crate::inputs::save(e);
     crate::gathered::save(e);
     crate::advice::save(e);
+    own_faults::save(e);
     if contexts::exist(e) {
         contexts::save(e);
     }

@@ -13,6 +13,7 @@ use crate::kernel_writes;
 use crate::lag;
 use crate::medium;
 use crate::numbers;
+use crate::own_faults;
 use crate::perturb;
 use crate::program_rings;
 use crate::state::{engine, Engine};
@@ -92,6 +93,15 @@ pub fn slow_down_tracked(e: &Engine) {
     slow_down_filtered();
 }
 
+/// From now on nothing goes straight through the gate.
+pub fn slow_down_all() {
+    for class in &CLASS {
+        if matches!(class.load(Relaxed), 0 | BY_DESCRIPTOR | TIMED) {
+            class.store(Class::Thread as u8, Relaxed);
+        }
+    }
+}
+
 /// Calls that a filter of the program's may refuse do not go straight through the gate.
 pub fn slow_down_filtered() {
     for (n, class) in CLASS.iter().enumerate() {
@@ -106,6 +116,7 @@ pub fn slow_down_waits(on: bool) {
     // SAFETY: only looks whether there is a log, or a ring.
     let on = on
         || held::is_on()
+        || own_faults::kernel::is_served()
         || world::has_several()
         || gathered::slows_waits()
         || unsafe { !engine().inputs.is_empty() || program_rings::exist(engine()) };
@@ -179,8 +190,13 @@ pub unsafe extern "C" fn dispatch(t: &mut Thread) {
         return;
     }
     let call = Call::at(t);
-    group::offer(t, &call);
-    world::arrive(t, standing::IN_CALL);
+    if own_faults::kernel::is_served() {
+        world::arrive(t, standing::IN_CALL);
+        own_faults::kernel::touch_arguments(&call);
+    } else {
+        group::offer(t, &call);
+        world::arrive(t, standing::IN_CALL);
+    }
     // A call that has trapped is served with the lock: its site may be rewritten.
     let needs_no_lock =
         t.by_trap == 0 && waits_by_itself(&call) && engine().inputs.is_empty() && !call_filters::asks(call.nr);
@@ -238,6 +254,7 @@ unsafe fn dispatch_alone(t: &mut Thread) {
     let call = Call::at(t);
     lag::before(e, &call);
     let outcome = gathered::before(e, t, &call).unwrap_or_else(|| serve(e, t, call));
+    let outcome = calls::own_faults::served(e, t, &call, outcome);
     if let Outcome::Return(result) = outcome {
         medium::note(e, &call, result);
         t.regs.rax = result as u64;
@@ -275,6 +292,9 @@ fn serve(e: &mut Engine, t: &mut Thread, call: Call) -> Outcome {
         if let Some(refused) = calls::filters::refuse(t, &call) {
             return refused;
         }
+    }
+    if calls::own_faults::is_unkept(&call) {
+        return Return(calls::own_faults::unprotected(e, t, &call));
     }
     let class = class_of(call.nr);
     if class != Class::Map && names_own(e, &call) {

@@ -50,6 +50,7 @@ mod numbers;
 mod one_shot;
 mod operation;
 mod own_descriptors;
+mod own_faults;
 mod periodic;
 mod perturb;
 mod pinned;

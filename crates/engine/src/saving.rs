@@ -3,6 +3,7 @@
 use crate::advice::Advice;
 use crate::hot::HotSet;
 use crate::mutant::without;
+use crate::own_faults;
 use crate::regions;
 use crate::tracker::{Pages, Standing, Track};
 use crate::unreadable;
@@ -49,7 +50,9 @@ impl Pages for Saving<'_> {
 
     fn save(&mut self, tracker: &mut dyn Track, start: u64, end: u64) {
         let advice = self.advice;
-        advice.each_unguarded(start, end, |start, end| self.save_unguarded(tracker, start, end));
+        own_faults::tracked(start, end, |start, end| {
+            advice.each_unguarded(start, end, |start, end| self.save_unguarded(tracker, start, end));
+        });
     }
 }
 

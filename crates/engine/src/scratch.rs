@@ -33,7 +33,11 @@ const FAULT_PROBE: u64 = FAULT_SAMPLES + (64 << 10);
 const BRANCHES: u64 = 96 << 20;
 const BRANCHES_LEN: u64 = 32 << 20;
 const INDEX: u64 = 128 << 20;
-const INDEX_LEN: u64 = SCRATCH_ROOM - INDEX;
+const INDEX_LEN: u64 = COMPARED - INDEX;
+const COMPARED: u64 = SCRATCH_ROOM - COPIES_LEN - COMPARED_LEN;
+const COMPARED_LEN: u64 = COPIES as u64 * 8;
+const COPIES: usize = crate::own_faults::COMPARED;
+const COPIES_LEN: u64 = COPIES as u64 * 4096;
 
 const _: () = assert!(CONTEXT + 4096 <= KNOWN && TRACKER + TRACKER_LEN <= FAULTS && FAULT_PROBE < BRANCHES);
 
@@ -133,6 +137,16 @@ pub fn branch_bits() -> &'static mut [u64] {
 /// Address of the shadow copy of hot page `i`.
 pub fn shadow(i: usize) -> *mut [u8; 4096] {
     (SCRATCH_BASE + SHADOWS + i as u64 * 4096) as *mut [u8; 4096]
+}
+
+/// Of which page each of the copies below is; 0: of none.
+pub fn compared_pages() -> &'static mut [u64] {
+    bytemuck::cast_slice_mut(slice(COMPARED, COMPARED_LEN))
+}
+
+/// A copy of a page that is compared because the program serves its page faults.
+pub fn compared_copy(i: usize) -> *mut [u8; 4096] {
+    (SCRATCH_BASE + COMPARED + COMPARED_LEN + i as u64 * 4096) as *mut [u8; 4096]
 }
 
 /// Has `count` shadow copies from `first` on in memory, as far as there are so many.

@@ -58,6 +58,8 @@ pub mod object {
     pub const ADVICE: u16 = 19;
     /// Outputs that are made, as the program sees it, and have not left.
     pub const GATHERED: u16 = 20;
+    /// Userfaultfds of the program's, their ranges, and pages of zeroes there.
+    pub const OWN_FAULTS: u16 = 21;
 }
 
 /// Ranges whose content vanished since the last commit.

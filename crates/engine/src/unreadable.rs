@@ -29,7 +29,7 @@ pub fn each_readable(start: u64, end: u64, mut f: impl FnMut(u64, u64)) {
 }
 
 pub fn is_readable(page: u64) -> bool {
-    user::read_bytes(page, &mut [0])
+    user::is_readable(page)
 }
 
 /// Opens whole mappings, so that none is split, which there might be no room for.

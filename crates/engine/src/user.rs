@@ -1,5 +1,7 @@
-//! Access to the program's memory: a bad pointer of the program is its own EFAULT, never a crash of the engine.
+//! Access to the program's memory: a bad pointer of the program is its own EFAULT, never a crash of the engine. So is a page that the
+//! program itself would have to bring.
 
+use crate::own_faults;
 use core::arch::global_asm;
 use outlast_calls::Memory;
 
@@ -41,6 +43,9 @@ pub fn fixup(rip: u64) -> Option<u64> {
 
 /// Copies a plain value from the program.
 pub fn read<T: bytemuck::Pod>(addr: u64) -> Option<T> {
+    if !own_faults::may_read(addr, core::mem::size_of::<T>() as u64) {
+        return None;
+    }
     let mut v = T::zeroed();
     // SAFETY: the destination is a local of the right size; the source is guarded.
     (unsafe { copy_guarded(&raw mut v as *mut u8, addr as *const u8, core::mem::size_of::<T>() as u64) } == 0)
@@ -50,11 +55,15 @@ pub fn read<T: bytemuck::Pod>(addr: u64) -> Option<T> {
 /// Copies a plain value to the program.
 pub fn write<T: bytemuck::Pod>(addr: u64, v: &T) -> bool {
     // SAFETY: the source is a value of the right size; the destination is guarded.
-    unsafe { copy_guarded(addr as *mut u8, v as *const T as *const u8, core::mem::size_of::<T>() as u64) == 0 }
+    own_faults::may_write(addr, core::mem::size_of::<T>() as u64)
+        && unsafe { copy_guarded(addr as *mut u8, v as *const T as *const u8, core::mem::size_of::<T>() as u64) == 0 }
 }
 
 /// Exchanges a word of the program's, atomically, if it has the expected value: whether it had.
 pub fn swap(at: u64, expected: u32, new: u32) -> Option<bool> {
+    if !own_faults::may_write(at, 4) {
+        return None;
+    }
     // SAFETY: the access is guarded.
     match unsafe { swap_guarded(at as *mut u32, expected, new) } {
         0 => Some(true),
@@ -66,13 +75,28 @@ pub fn swap(at: u64, expected: u32, new: u32) -> Option<bool> {
 /// Copies bytes to the program.
 pub fn write_bytes(addr: u64, bytes: &[u8]) -> bool {
     // SAFETY: as `write`.
-    unsafe { copy_guarded(addr as *mut u8, bytes.as_ptr(), bytes.len() as u64) == 0 }
+    own_faults::may_write(addr, bytes.len() as u64)
+        && unsafe { copy_guarded(addr as *mut u8, bytes.as_ptr(), bytes.len() as u64) == 0 }
 }
 
 /// Copies bytes from the program.
 pub fn read_bytes(addr: u64, bytes: &mut [u8]) -> bool {
     // SAFETY: as `read`.
-    unsafe { copy_guarded(bytes.as_mut_ptr(), addr as *const u8, bytes.len() as u64) == 0 }
+    own_faults::may_read(addr, bytes.len() as u64)
+        && unsafe { copy_guarded(bytes.as_mut_ptr(), addr as *const u8, bytes.len() as u64) == 0 }
+}
+
+/// Can a page be read that is there?
+pub fn is_readable(page: u64) -> bool {
+    let mut byte = 0u8;
+    // SAFETY: as `read`.
+    unsafe { copy_guarded(&raw mut byte, page as *const u8, 1) == 0 }
+}
+
+/// Writes what is there already, and has the program bring the page for it, or let it be written.
+pub fn touch(page: u64) {
+    // SAFETY: as `swap`.
+    unsafe { swap_guarded(page as *mut u32, 0, 0) };
 }
 
 /// The program's memory, where the arguments of a call lie.

@@ -225,6 +225,18 @@ pub fn knock(tid: u32) {
     unsafe { syscall!(nr::TGKILL, syscall!(nr::GETPID), tid, SIGENGINE) };
 }
 
+/// Has calls in which other threads wait made again.
+pub fn knock_at_others(t: &Thread) {
+    if has_several() {
+        each(|place| {
+            if place != t.place {
+                // SAFETY: an id that does not change while the lock is held.
+                knock(unsafe { thread::at(place) }.real_tid);
+            }
+        });
+    }
+}
+
 /// Lets the threads go on that [`stop`] stopped.
 #[inline]
 pub fn resume() {

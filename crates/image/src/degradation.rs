@@ -76,6 +76,6 @@ degradations! {
     MemoryLock = 26, "memory-lock";
     /// A filter of system calls (seccomp), or one thread's rules of Landlock, leave the engine without what it needs, or the program executed another one under its filters; it runs on without protection.
     CallFilter = 27, "call-filter";
-    /// The program serves page faults of its own memory (userfaultfd), which the engine could not wait for; it runs on without protection.
+    /// The program serves page faults of its own memory (userfaultfd) in a way that cannot be preserved; it runs on without protection.
     OwnFaults = 28, "own-faults";
 }

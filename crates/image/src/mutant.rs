@@ -116,6 +116,14 @@ pub enum Mutant {
     Gathered,
     /// What has come for a forking parent is none of its child's.
     ForkedKnocks,
+    /// The program's userfaultfds are made anew.
+    OwnFaults,
+    /// Pages of zeroes that it has brought are there again.
+    BroughtZeroes,
+    /// Pages that it protects against writing are protected again.
+    OwnProtection,
+    /// Where it does, what is written is found by comparing.
+    Compared,
 }
 
 impl Mutant {
@@ -176,6 +184,10 @@ impl Mutant {
         (Mutant::SemaphoreUndo, "semaphore-undo"),
         (Mutant::Gathered, "gathered"),
         (Mutant::ForkedKnocks, "forked-knocks"),
+        (Mutant::OwnFaults, "own-faults"),
+        (Mutant::BroughtZeroes, "brought-zeroes"),
+        (Mutant::OwnProtection, "own-protection"),
+        (Mutant::Compared, "compared"),
     ];
 
     pub const fn bit(self) -> u64 {

@@ -69,7 +69,8 @@ rows! {
         .note("counts belong to the dead process and start anew; the attribute's size is written when it is too large");
     321 bpf Object .decided_by(0) .out(1, Special)
         .note("maps and programs are kept by their descriptors, changes are not undone");
-    323 userfaultfd Object .note("belongs to an address space and dies with it; protection ends with the program's first");
+    323 userfaultfd Object
+        .note("belongs to an address space and dies with it: made anew, with ranges and protection; where that cannot be, protection ends");
     444 landlock_create_ruleset Object .note(RULESET);
     445 landlock_add_rule Object .fd(0) .note(RULESET);
     101 ptrace Object .waits(Restart) .decided_by(0) .out(3, Special)

@@ -12,6 +12,7 @@ use crate::descriptors::HIGHEST;
 use crate::dispatch::{interruptible, native, redo, Call};
 use crate::mutant::without;
 use crate::own_descriptors::{self, Passing};
+use crate::own_faults;
 use crate::program_rings;
 use crate::state::{journal, Engine};
 use crate::sys::{err, nr, syscall};
@@ -51,7 +52,14 @@ pub fn open(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         return if unseen::chosen(e) { unseen::serve(e, t, call) } else { names::serve(e, t, call) };
     }
     match call.nr {
-        nr::DUP2 | nr::DUP3 => dup_onto(e, t, call),
+        nr::DUP2 | nr::DUP3 => {
+            let serves = own_faults::of(call.args[1] as i32).is_some();
+            let r = dup_onto(e, t, call);
+            if serves {
+                own_faults::settle(e);
+            }
+            r
+        }
         nr::PIPE | nr::PIPE2 | nr::SOCKETPAIR => pair(e, call, if call.nr == nr::SOCKETPAIR { a[3] } else { a[0] }),
         nr::FCNTL => fcntl(e, t, call),
         _ => {
@@ -175,9 +183,15 @@ pub fn gone(e: &mut Engine, fd: i32) {
 
 /// close and close_range.
 pub fn close(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
-    if call.nr == nr::CLOSE_RANGE {
-        return close_range(e, call);
+    let serves = call.nr == nr::CLOSE_RANGE || own_faults::of(call.fd()).is_some();
+    let r = if call.nr == nr::CLOSE_RANGE { close_range(e, call) } else { close_one(e, t, call) };
+    if serves {
+        own_faults::settle(e);
     }
+    r
+}
+
+fn close_one(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     let fd = call.fd();
     if e.fds.is_own(fd) || (!e.fds.is_open(fd) && fd >= 0 && (fd as usize) < HIGHEST) {
         return err::EBADF;

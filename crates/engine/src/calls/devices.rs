@@ -15,6 +15,7 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         groups::TIOCGPGRP => groups::ask_foreground(e, t, call),
         groups::TIOCSPGRP => groups::set_foreground(e, t, call),
         own_faults::USERFAULTFD_IOC_NEW => own_faults::serve(e, t, call),
+        request if own_faults::is_request(request) => own_faults::request(e, t, call),
         FIONREAD => readiness::answer(e, call).unwrap_or_else(|| interruptible(t, call)),
         request if ASKING.contains(&request) => interruptible(t, call),
         _ if owners::is_one(e, call) => owners::serve(e, call),

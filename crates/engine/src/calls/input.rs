@@ -12,6 +12,7 @@ use crate::inputs;
 use crate::mutant::without;
 use crate::noted::records;
 use crate::operation::{self, is_nonblocking, is_ready, knows_nowait, wait_ready, Operation, POLLIN};
+use crate::own_faults;
 use crate::ring::{op, Entry};
 use crate::state::Engine;
 use crate::sys::{err, nr};
@@ -36,6 +37,8 @@ const ACCEPT_DONTWAIT: u16 = 2;
 pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     let fd = call.fd();
     match (call.nr, e.fds.kind(fd)) {
+        // Nothing is consumed: who waits for a page that nobody brings faults again.
+        _ if own_faults::is_read(fd) => interruptible(t, call),
         // Files have no input that could be consumed; only their offset moves.
         (_, kind::UNKNOWN) | (nr::PREAD64 | nr::PREADV, _) | (55, _) => interruptible(t, call),
         (_, kind::CHARACTER) => interruptible(t, call),

@@ -7,6 +7,7 @@ use crate::control::degrade;
 use crate::dispatch::{native, Call};
 use crate::held_files;
 use crate::mutant::without;
+use crate::own_faults;
 use crate::perturb;
 use crate::program_rings;
 use crate::regions;
@@ -91,6 +92,7 @@ fn change(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
             if r == 0 {
                 rewrite::unmapped(a[0], end);
                 e.tracker.uncover(a[0], end);
+                own_faults::forget(a[0], end);
                 e.advice.unmapped(a[0], end);
                 e.replaced(a[0], end);
                 e.drop_range(a[0], end);
@@ -147,6 +149,7 @@ fn mmap(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     if !err::is(r) {
         let (start, end) = (r as u64, r as u64 + up(len) + 2 * room);
         e.advice.unmapped(start, end);
+        own_faults::forget(start, end);
         if flags & MAP_FIXED != 0 {
             rewrite::unmapped(start, end);
             e.tracker.uncover(start, end);
@@ -208,6 +211,7 @@ fn brk(e: &mut Engine, call: &Call) -> i64 {
             e.tracker.cover(&heap, Content::Fresh);
         } else {
             e.tracker.uncover(up(new), up(old));
+            own_faults::forget(up(new), up(old));
             e.advice.unmapped(up(new), up(old));
             e.replaced(up(new), up(old));
             e.drop_range(up(new), up(old));
@@ -277,6 +281,7 @@ fn mremap(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         if new != old {
             rewrite::unmapped(new, new + new_len);
         }
+        own_faults::moved((old, old_end), (new, new + new_len), flags & MREMAP_DONTUNMAP != 0);
         e.tracker.moved((old, old_end), (new, new + new_len), flags & MREMAP_DONTUNMAP != 0);
         e.held.moved((old, old_end), (new, new + new_len));
         e.advice.moved((old, old_end), (new, new + new_len), flags & MREMAP_DONTUNMAP != 0);
@@ -334,6 +339,7 @@ fn madvise(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
             }
             if r == 0 && !stays && advice != MADV_FREE {
                 e.drop_range(addr, end);
+                own_faults::content_changed();
             }
             r
         }

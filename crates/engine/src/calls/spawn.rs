@@ -1,10 +1,9 @@
 //! Children. They run unprotected for now (a degradation); the parent goes on being protected.
 
 use crate::calls::birth::{self, CloneArgs, Noted, CLONE_VFORK, CLONE_VM, SIGCHLD};
-use crate::calls::gs;
-use crate::calls::limits;
 use crate::calls::shared_child::{self, SHARED};
 use crate::calls::thread_birth::{self, CLONE_THREAD};
+use crate::calls::{gs, limits, own_faults};
 use crate::commit::{commit, commit_at_gate};
 use crate::control::degrade;
 use crate::dispatch::{native, Call, Outcome};
@@ -144,6 +143,9 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> Outcome {
         t.regs.rip -= 2;
         t.regs.rax = call.nr;
         return Outcome::Registers;
+    }
+    if flags & CLONE_VM == 0 && crate::own_faults::are_left_to_others() {
+        return Outcome::Return(own_faults::unprotected(e, t, call));
     }
     let mut room = CloneArgs::default();
     let Some(noted) = Noted::new(call, &mut room) else { return Outcome::Return(err::EFAULT) };

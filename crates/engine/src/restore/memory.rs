@@ -9,6 +9,7 @@ use crate::calls::segments::{self, Bringing};
 use crate::control::{self, degrade, fail};
 use crate::kept_files;
 use crate::locked;
+use crate::own_faults;
 use crate::regions::{self, Mapped, Regions};
 use crate::rewrite::CodeMemory;
 use crate::scratch;
@@ -142,6 +143,7 @@ fn map<'a>(e: &mut Engine, m: &Mapped<'a>, stack: (u64, u64), came: &mut Came<'a
         }
         _ => {
             let may_be_lazy = e.args.options & option::EAGER == 0 && !e.advice.is_of_anonymous(r.start, r.end);
+            let may_be_lazy = may_be_lazy && !own_faults::meets(r.start, r.end);
             let lazy = r.end - r.start >= LAZY_FROM && !is_code(&r) && may_be_lazy;
             if lazy && map_lazily(e, &r) {
                 protect(&r);
@@ -302,7 +304,7 @@ pub fn arm(e: &mut Engine) {
         if m.region.prot & 2 != 0
             && !matches!(m.region.backing, backing::KERNEL | backing::SHARED_FILE | backing::CONTEXT)
         {
-            tracker.arm(m.region.start, m.region.end);
+            own_faults::gaps(m.region.start, m.region.end, |start, end| tracker.arm(start, end));
         }
     }
 }

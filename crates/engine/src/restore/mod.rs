@@ -34,6 +34,7 @@ use crate::native;
 use crate::notifier;
 use crate::one_shot;
 use crate::operation::Operation;
+use crate::own_faults;
 use crate::program_rings;
 use crate::queued;
 use crate::scheduling::{self, Scheduling};
@@ -118,7 +119,11 @@ unsafe fn run(rung: Rung) -> ! {
     let mut others = threads::load(e, &context);
     let mut operation = pending::lookup(e, others.pending());
     descriptors::undo(e);
-    let rewound = rung == Rung::InPlace && rewind::rewind(e);
+    // The kernel does not tell what is missing for the program to bring from what was never touched.
+    let had_own_faults = own_faults::any();
+    own_faults::load(e);
+    let may_rewind = rung == Rung::InPlace && !had_own_faults && !own_faults::any();
+    let rewound = may_rewind && rewind::rewind(e);
     if rung == Rung::InPlace && !rewound {
         map_store(e);
         open_store(e);
@@ -176,6 +181,7 @@ unsafe fn run(rung: Rung) -> ! {
             fail!(0);
         }
         memory::arm(e);
+        own_faults::restore(e, is_foreign);
     }
     fill_thread(t, &context);
     vdso::refuse_inside(e, t.regs.rip);

@@ -7,6 +7,7 @@ use crate::inputs;
 use crate::medium;
 use crate::noted;
 use crate::operation::Operation;
+use crate::own_faults;
 use crate::state::Engine;
 use crate::sys::{err, nr};
 use crate::thread::Thread;
@@ -108,7 +109,9 @@ fn again(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         return calls::inheriting::again(t, call);
     }
     if call.nr == nr::CLOSE_RANGE {
-        return calls::descriptors::close_range_now(e, call);
+        let r = calls::descriptors::close_range_now(e, call);
+        own_faults::settle(e);
+        return r;
     }
     if call.nr == nr::CONNECT && noted::witness::is_connected(call.fd()) {
         // The predecessor's came about. Issued again it would wait for room at the listener, which may never come.
@@ -118,10 +121,14 @@ fn again(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     match call.nr {
         nr::CLOSE => {
             calls::descriptors::gone(e, call.fd());
+            own_faults::settle(e);
             // Already closed by the predecessor.
             return if r == err::EBADF { 0 } else { r };
         }
-        nr::DUP2 | nr::DUP3 => e.fds.opened(r),
+        nr::DUP2 | nr::DUP3 => {
+            e.fds.opened(r);
+            own_faults::settle(e);
+        }
         nr if calls::queues::is_one(nr) => return calls::queues::repeated(e, call, r),
         nr if calls::segments::is_one(nr) => return calls::segments::repeated(e, call, r),
         // Removed by the predecessor.

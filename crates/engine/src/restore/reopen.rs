@@ -4,6 +4,7 @@
 use crate::calls::own_pidfds;
 use crate::control::degrade;
 use crate::descriptors::HIGHEST;
+use crate::own_faults;
 use crate::program_rings;
 use crate::scratch;
 use crate::state::{object, Engine};
@@ -51,7 +52,7 @@ fn one(e: &mut Engine, fd: i32, is_given: bool) -> bool {
         if program_rings::reopen(e, fd) {
             return true;
         }
-        if own_pidfds::is_own(&d) {
+        if own_pidfds::is_own(&d) || own_faults::is_one(&d) {
             // It is opened again when the process is what it will be.
             stand_in(fd);
             return true;

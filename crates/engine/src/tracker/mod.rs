@@ -21,6 +21,7 @@ pub use write_protect_async::WriteProtectAsync;
 pub use write_protect_signal::{on_write_fault, opened, watch_opening, WriteProtectSignal};
 
 use crate::dispatch::Call;
+use crate::regions;
 use areas::Area;
 use outlast_image::layout::{ENGINE_BASE, ENGINE_END, USER_END};
 
@@ -188,6 +189,61 @@ impl Tracker {
         if let Tracker::Async(t) = self {
             t.leave(start, end);
         }
+    }
+
+    /// Looks after a range as its mappings want it: somebody else did until now.
+    pub fn cover_again(&mut self, start: u64, end: u64) {
+        regions::for_each(regions::read_maps(), (0, 0), |m| {
+            let (low, high) = (m.region.start.max(start), m.region.end.min(end));
+            if low < high {
+                self.cover(&Area { start: low, end: high, ..Area::of(&m.region) }, Content::Unsaved);
+            }
+        });
+    }
+
+    /// Is every page of a range there, in memory or swapped out? Not where pages were armed that are not there: the kernel shows both
+    /// alike.
+    pub fn are_present(&self, start: u64, end: u64) -> bool {
+        match self {
+            Tracker::Async(tracker) => tracker.are_present(start, end),
+            Tracker::Signal(_) => true,
+        }
+    }
+
+    /// Arms what is present of a range, and nothing that is not.
+    pub fn arm_present(&self, start: u64, end: u64) {
+        if let Tracker::Async(tracker) = self {
+            tracker.arm_present(start, end);
+        }
+    }
+
+    /// Reports the pages of a range that are the kernel's zeroes.
+    pub fn zeroes(&self, start: u64, end: u64, f: &mut dyn FnMut(u64, u64)) {
+        if let Tracker::Async(tracker) = self {
+            tracker.zeroes(start, end, f);
+        }
+    }
+
+    /// Reports the pages of a range that are present and the process's own, and whether the program has protected them against writing.
+    pub fn own_runs(&self, start: u64, end: u64, f: &mut dyn FnMut(u64, u64, bool)) {
+        if let Tracker::Async(tracker) = self {
+            let mut walk = tracker.own(start, end);
+            while let Some(runs) = walk.next() {
+                runs.iter().for_each(|run| f(run.start, run.end, !run.is_written()));
+            }
+        }
+    }
+
+    /// Reports the pages of a range that the program has protected against writing.
+    pub fn protected(&self, start: u64, end: u64, f: &mut dyn FnMut(u64, u64)) {
+        if let Tracker::Async(tracker) = self {
+            tracker.protected(start, end, f);
+        }
+    }
+
+    /// Has it any of a range?
+    pub fn any_protected(&self, start: u64, end: u64) -> bool {
+        matches!(self, Tracker::Async(tracker) if tracker.any_protected(start, end))
     }
 
     /// Are pages being written unnoticed?

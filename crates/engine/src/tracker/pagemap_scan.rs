@@ -65,6 +65,10 @@ pub enum Wanted {
     Own,
     /// Present, and not the zero page: of shared memory, whose pages are a file's to the kernel. 34 ns a page.
     Shared,
+    /// There at all, and protected by the program, who is told of writes there.
+    Protected,
+    /// There at all, and the zero page.
+    Zero,
 }
 
 impl Wanted {
@@ -75,6 +79,8 @@ impl Wanted {
             Wanted::Unarmed => (WRITTEN, 0, 0),
             Wanted::Written => (WP_ALLOWED | WRITTEN, 0, PRESENT | SWAPPED),
             Wanted::Own => (0, FILE | PFN_ZERO, PRESENT | SWAPPED),
+            Wanted::Protected => (0, WRITTEN, PRESENT | SWAPPED),
+            Wanted::Zero => (PFN_ZERO, 0, PRESENT),
             Wanted::Shared => (0, PFN_ZERO, PRESENT | SWAPPED),
         }
     }
@@ -152,6 +158,67 @@ pub fn arm_written(pagemap: i32, start: u64, end: u64) {
             fail!(r);
         }
         arg.start = arg.walk_end;
+    }
+}
+
+/// Is every page of a range in memory, or swapped out?
+pub fn are_present(pagemap: i32, start: u64, end: u64) -> bool {
+    let mut runs: [Run; 4] = bytemuck::Zeroable::zeroed();
+    let mut arg = Arg {
+        size: core::mem::size_of::<Arg>() as u64,
+        start,
+        end,
+        vec: runs.as_mut_ptr() as u64,
+        vec_len: runs.len() as u64,
+        category_anyof_mask: PRESENT | SWAPPED,
+        // Neighbours that do not differ in it are one run.
+        return_mask: FILE,
+        ..Default::default()
+    };
+    let mut reached = start;
+    while reached < end {
+        // SAFETY: the kernel writes at most `vec_len` runs, and the walk's end into `arg`.
+        let n = unsafe { syscall!(nr::IOCTL, pagemap, PAGEMAP_SCAN, &raw mut arg) };
+        if n == err::EINTR {
+            continue;
+        }
+        if n <= 0 {
+            return false;
+        }
+        for run in &runs[..n as usize] {
+            if run.start > reached {
+                return false;
+            }
+            reached = run.end;
+        }
+        arg.start = reached;
+    }
+    true
+}
+
+/// Has the program protected any page of a range?
+pub fn any_protected(pagemap: i32, start: u64, end: u64) -> bool {
+    let mut run: [Run; 1] = bytemuck::Zeroable::zeroed();
+    let (_, not, any) = Wanted::Protected.categories();
+    let mut arg = Arg {
+        size: core::mem::size_of::<Arg>() as u64,
+        start,
+        end,
+        vec: run.as_mut_ptr() as u64,
+        vec_len: 1,
+        max_pages: 1,
+        category_inverted: not,
+        category_mask: not,
+        category_anyof_mask: any,
+        return_mask: FILE,
+        ..Default::default()
+    };
+    loop {
+        // SAFETY: the kernel writes one run, and the walk's end into `arg`.
+        match unsafe { syscall!(nr::IOCTL, pagemap, PAGEMAP_SCAN, &raw mut arg) } {
+            err::EINTR => {}
+            n => return n != 0,
+        }
     }
 }
 

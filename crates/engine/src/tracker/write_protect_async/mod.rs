@@ -7,6 +7,7 @@
 //! were faults, there can be no more of them. What does not come out even ends in a look at everything.
 
 use crate::dispatch::{native, Call};
+use crate::own_faults;
 use crate::pinned;
 use crate::regions;
 use crate::scratch;
@@ -110,17 +111,21 @@ impl WriteProtectAsync {
 
     /// Has the kernel keep a mark for every page of a range.
     fn enlist(&self, start: u64, end: u64) {
-        let mut arg = [start, end - start, REGISTER_MODE_WP, 0];
-        // SAFETY: registering changes no content. Regions that cannot be tracked (vvar, special files) are refused with
-        // EINVAL and hold nothing of the program's.
-        unsafe { syscall!(nr::IOCTL, self.uffd, UFFD_REGISTER, arg.as_mut_ptr()) };
+        own_faults::gaps(start, end, |start, end| {
+            let mut arg = [start, end - start, REGISTER_MODE_WP, 0];
+            // SAFETY: registering changes no content. Regions that cannot be tracked (vvar, special files) are refused with
+            // EINVAL and hold nothing of the program's.
+            unsafe { syscall!(nr::IOCTL, self.uffd, UFFD_REGISTER, arg.as_mut_ptr()) };
+        });
     }
 
     /// See [`super::Tracker::leave`].
     pub fn leave(&self, start: u64, end: u64) {
-        let range = [start, end - start];
-        // SAFETY: changes no content. Of a predecessor's nothing is left to look after.
-        unsafe { syscall!(nr::IOCTL, self.uffd, UFFD_UNREGISTER, range.as_ptr()) };
+        own_faults::gaps(start, end, |start, end| {
+            let range = [start, end - start];
+            // SAFETY: changes no content. Of a predecessor's nothing is left to look after.
+            unsafe { syscall!(nr::IOCTL, self.uffd, UFFD_UNREGISTER, range.as_ptr()) };
+        });
     }
 
     /// Reports every page that was written since it was armed.
@@ -139,6 +144,39 @@ impl WriteProtectAsync {
         self.forced = true;
     }
 
+    /// See [`super::Tracker::are_present`].
+    pub fn are_present(&self, start: u64, end: u64) -> bool {
+        pagemap_scan::are_present(self.pagemap, start, end)
+    }
+
+    /// See [`super::Tracker::arm_present`].
+    pub fn arm_present(&self, start: u64, end: u64) {
+        // Without room for results the kernel would mark what is missing, too.
+        let mut walk = self.walk_written(start, end).arming();
+        while walk.next().is_some() {}
+    }
+
+    /// See [`super::Tracker::protected`].
+    pub fn protected(&self, start: u64, end: u64, f: &mut dyn FnMut(u64, u64)) {
+        let mut walk = Walk::new(self.pagemap, start, end, Wanted::Protected, scratch::own_runs());
+        while let Some(runs) = walk.next() {
+            runs.iter().for_each(|run| f(run.start, run.end));
+        }
+    }
+
+    /// See [`super::Tracker::any_protected`].
+    pub fn any_protected(&self, start: u64, end: u64) -> bool {
+        pagemap_scan::any_protected(self.pagemap, start, end)
+    }
+
+    /// See [`super::Tracker::zeroes`].
+    pub fn zeroes(&self, start: u64, end: u64, f: &mut dyn FnMut(u64, u64)) {
+        let mut walk = Walk::new(self.pagemap, start, end, Wanted::Zero, scratch::own_runs());
+        while let Some(runs) = walk.next() {
+            runs.iter().for_each(|run| f(run.start, run.end));
+        }
+    }
+
     /// Pages there may be written without being armed, and without a page fault.
     fn suspect(&mut self, start: u64, end: u64) {
         self.forced |= !self.suspects.add(start, end);
@@ -148,6 +186,7 @@ impl WriteProtectAsync {
     pub fn is_suspected(&mut self, page: u64) -> bool {
         self.forced
             || self.suspects.contains(page)
+            || own_faults::serves(page)
             || self.hints.contains(page)
             || pinned::contains(page)
             || self.faults.may_have_met(page)
@@ -242,6 +281,7 @@ impl Track for WriteProtectAsync {
     fn may_have_changed(&mut self) -> bool {
         self.forced
             || self.blind
+            || own_faults::has_ranges()
             || !self.suspects.is_empty()
             || !self.hints.is_empty()
             || !pinned::is_empty()
@@ -276,17 +316,24 @@ impl Track for WriteProtectAsync {
         if self.armed_by_walk {
             return;
         }
-        let mut arg = [start, end - start, 1];
-        // SAFETY: write protection changes no content.
-        let r = unsafe { syscall!(nr::IOCTL, self.uffd, UFFD_WRITEPROTECT, arg.as_mut_ptr()) };
-        // ENOENT: the region was unmapped meanwhile, or is not covered.
-        self.blind |= err::is(r) && r != err::ENOENT;
+        own_faults::tracked(start, end, |start, end| {
+            let mut arg = [start, end - start, 1];
+            // SAFETY: write protection changes no content.
+            let r = unsafe { syscall!(nr::IOCTL, self.uffd, UFFD_WRITEPROTECT, arg.as_mut_ptr()) };
+            // ENOENT: the region was unmapped meanwhile, or is not covered.
+            self.blind |= err::is(r) && r != err::ENOENT;
+        });
     }
 
     fn leave_open(&mut self, start: u64, end: u64) -> bool {
-        let mut arg = [start, end.saturating_sub(start), 0];
-        // SAFETY: write protection changes no content. What is not tracked is refused.
-        unsafe { syscall!(nr::IOCTL, self.uffd, UFFD_WRITEPROTECT, arg.as_mut_ptr()) == 0 }
+        let (mut all, mut left) = (true, end.saturating_sub(start));
+        own_faults::tracked(start, end, |start, end| {
+            let mut arg = [start, end - start, 0];
+            // SAFETY: write protection changes no content. What is not tracked is refused.
+            all &= unsafe { syscall!(nr::IOCTL, self.uffd, UFFD_WRITEPROTECT, arg.as_mut_ptr()) } == 0;
+            left -= end - start;
+        });
+        all && left == 0
     }
 
     fn disarm(&mut self, start: u64, end: u64) {

@@ -1,6 +1,7 @@
 //! Finding what was written: where faults were taken and where pages are suspected, or everywhere.
 
 use super::WriteProtectAsync;
+use crate::own_faults;
 use crate::pinned;
 use crate::scratch;
 use crate::tracker::pagemap_scan::{Run, Walk, Wanted};
@@ -100,6 +101,10 @@ impl WriteProtectAsync {
         while let Some((start, end)) = self.suspects.take() {
             self.look(start, end, pages, &mut Found::default());
         }
+        // A page comes by a call, and a thread that waited for it writes there by the fault that it took before.
+        own_faults::each_range(|range| {
+            self.look_within(range.start, range.end, pages, &mut Found::default());
+        });
         let mut found = Found::default();
         for (start, end) in pinned::ranges() {
             // A thread may wait for a futex for as long as the program runs.
