@@ -19,6 +19,7 @@ pub mod credentials;
 pub mod death;
 pub mod decision;
 pub mod departure;
+pub mod durations;
 pub mod elf;
 pub mod encryption;
 pub mod end;
