@@ -34,6 +34,7 @@ mod state;
 mod stop;
 mod supervise;
 mod switch;
+mod top;
 mod upgrade;
 
 use clap::Parser;
