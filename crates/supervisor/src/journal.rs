@@ -17,12 +17,12 @@ pub fn socket() -> String {
 /// Names, which are of capital letters and underscores, and what they are.
 pub type Fields = Vec<(&'static str, String)>;
 
-/// Sends one entry. Where nobody listens, or there is no room, there is none.
-pub fn send(socket: &str, fields: &Fields) {
+/// Sends one entry. False: nobody listens, or there is no room.
+pub fn send(socket: &str, fields: &Fields) -> bool {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let Ok(address) = SocketAddrUnix::new(socket) else { return };
-    let Ok(from) = socket_with(AddressFamily::UNIX, SocketType::DGRAM, flags, None) else { return };
-    let _ = sendto(&from, &encoded(fields), SendFlags::DONTWAIT | SendFlags::NOSIGNAL, &address);
+    let Ok(address) = SocketAddrUnix::new(socket) else { return false };
+    let Ok(from) = socket_with(AddressFamily::UNIX, SocketType::DGRAM, flags, None) else { return false };
+    sendto(&from, &encoded(fields), SendFlags::DONTWAIT | SendFlags::NOSIGNAL, &address).is_ok()
 }
 
 /// Values of one line as text, others with their length.
