@@ -153,6 +153,7 @@ fn it_shows_what_happens_and_acts_only_when_told_twice() {
     home.await_protected("it");
     let mut top = Top::start(&home, &[], (24, 80), false);
     top.shows("1 program, 1 protected");
+    top.shows("0 recoveries  0 storms");
     for n in 1..=3 {
         kill(&home.await_protected("it")["pid"], libc::SIGKILL);
         home.await_event("it", "recovered", n);

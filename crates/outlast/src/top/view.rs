@@ -118,14 +118,14 @@ pub fn order(sort: Column, reverse: bool, a: &Row, b: &Row) -> Ordering {
     }
 }
 
-/// All of them in one line.
+/// All of them in one line, which a small terminal has room for.
 pub fn summary(rows: &[Row], time: &str) -> String {
     let protected = rows.iter().filter(|row| row.status.protected).count();
     let commits: f64 = rows.iter().filter_map(|row| row.commits_per_s).sum();
     let sum = |of: fn(&Row) -> u64| rows.iter().map(of).sum::<u64>();
-    let (recoveries, hangs, storms) = (sum(|row| row.status.recoveries), sum(|row| row.hangs), sum(|row| row.storms));
+    let (recoveries, storms) = (sum(|row| row.status.recoveries), sum(|row| row.storms));
     let commits = number(commits);
     let count = rows.len();
     let programs = if count == 1 { "program" } else { "programs" };
-    format!("outlast {time}  {count} {programs}, {protected} protected  {commits} commits/s  {recoveries} recoveries  {hangs} hangs  {storms} storms")
+    format!("outlast {time}  {count} {programs}, {protected} protected  {commits} commits/s  {recoveries} recoveries  {storms} storms")
 }
