@@ -20,6 +20,7 @@ mod on_behalf;
 mod process;
 mod reader;
 mod seats;
+mod tell;
 mod watching;
 
 pub use daemon::{run, Request};

@@ -2,6 +2,7 @@
 
 use crate::marks::Marks;
 use crate::on_behalf::Readers;
+use crate::tell;
 use crate::watching::Watching;
 use outlast_policy::{Check, Content, Folder, Policies, Refusal};
 use outlast_supervisor::say::say;
@@ -78,5 +79,7 @@ impl Reader {
 }
 
 fn tell(refusal: &Refusal) {
-    say(format_args!("{refusal}; what it said before still counts"));
+    let place = format!("{}:{}", refusal.file.display(), refusal.line);
+    let fields = vec![("OUTLAST_POLICY", place), ("OUTLAST_CAUSE", refusal.reason.clone())];
+    tell::tell(&tell::REFUSED, fields, format_args!("{refusal}; what it said before still counts"));
 }

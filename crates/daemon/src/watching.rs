@@ -6,6 +6,7 @@ use crate::executing::Executing;
 use crate::interposing::{interpose, Executed, Outcome};
 use crate::process::{self, identity, Ours};
 use crate::seats::{Seat, Seats};
+use crate::tell::{tell, PROTECTED, UNPROTECTED};
 use libc::pid_t;
 use outlast_policy::Policies;
 use outlast_supervisor::say::say;
@@ -165,6 +166,11 @@ impl Watching {
     fn decide(&self, seen: &Seen, _seat: Seat) {
         let thread = seen.held.thread();
         let path = seen.path.display();
+        let fields = |pid: pid_t| vec![("OUTLAST_EXE", path.to_string()), ("OUTLAST_PID", pid.to_string())];
+        let lacks = |pid: pid_t, why: String| {
+            let fields = fields(pid).into_iter().chain([("OUTLAST_CAUSE", why.clone())]).collect();
+            tell(&UNPROTECTED, fields, format_args!("{path}: process {pid} runs without: {why}"));
+        };
         let there = seen.held.file().and_then(|file| identity(process::descriptor(file)));
         let Some(identity) = there.filter(|_| !self.is_ours(thread)) else {
             seen.held.let_go();
@@ -177,17 +183,17 @@ impl Watching {
         if !seen.held.let_go() {
             // Too late to be sure of it; the end of this thread leaves the process alone.
             if seen.since.elapsed() > HELD {
-                say(format_args!("{path}: process {thread} runs without: attaching to it took too long"));
+                lacks(thread, "attaching to it took too long".into());
             }
             return;
         }
         let pid = match executing {
             // Somebody else traces it.
-            Err(e) => return say(format_args!("{path}: process {thread} runs without: cannot trace it: {e}")),
+            Err(e) => return lacks(thread, format!("cannot trace it: {e}")),
             Ok(executing) => match executing.wait() {
                 Ok(Some(pid)) => pid,
                 Ok(None) | Err(Fault::Gone(_)) => return,
-                Err(fault) => return say(format_args!("{path}: process {thread}: {fault}")),
+                Err(fault) => return lacks(thread, fault.to_string()),
             },
         };
         let policies = Arc::clone(&self.policies());
@@ -195,9 +201,15 @@ impl Watching {
         let _interposing = self.interposing.read();
         match interpose(pid, &executed, &policies, &self.outlast) {
             Outcome::NotMeant => (),
-            Outcome::Protected(place) => say(format_args!("{path}: process {pid} is protected, by {place}")),
+            Outcome::Protected(place) => {
+                let fields = fields(pid).into_iter().chain([("OUTLAST_POLICY", place.clone())]).collect();
+                tell(&PROTECTED, fields, format_args!("{path}: process {pid} is protected, by {place}"));
+            }
             Outcome::Unprotected(place, why) => {
-                say(format_args!("{path}: process {pid} runs unprotected, although {place} wants it protected: {why}"));
+                let more = [("OUTLAST_POLICY", place.clone()), ("OUTLAST_CAUSE", why.clone())];
+                let line =
+                    format_args!("{path}: process {pid} runs unprotected, although {place} wants it protected: {why}");
+                tell(&UNPROTECTED, fields(pid).into_iter().chain(more).collect(), line);
             }
         }
     }

@@ -73,7 +73,8 @@ pub fn commit_stopped(e: &mut Engine, t: &mut Thread, pending: PendingCall) -> u
     }
     e.drop_count = 0;
     let tracker = &mut e.tracker;
-    e.hot.spans.begin(tsc(), control().last_commit_tsc.load(Relaxed));
+    let began = tsc();
+    e.hot.spans.begin(began, control().last_commit_tsc.load(Relaxed));
     let compared = e.hot.commit(store, |start, end| tracker.arm(start, end));
     if world::has_several() {
         let hot = &e.hot;
@@ -181,7 +182,9 @@ pub fn commit_stopped(e: &mut Engine, t: &mut Thread, pending: PendingCall) -> u
     }
     c.commits.store(c.commits.load(Relaxed) + 1, Relaxed);
     c.last_seq.store(seq, Relaxed);
-    c.last_commit_tsc.store(tsc(), Relaxed);
+    let now = tsc();
+    c.last_commit_tsc.store(now, Relaxed);
+    c.commit_durations.count(now.saturating_sub(began));
     c.dirty_pages.store((compared + saved) as u64, Relaxed);
     e.fds.close_delayed();
     undo::committed(store);

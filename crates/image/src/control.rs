@@ -1,5 +1,6 @@
 //! The control page: the mailbox between engine, anchor and supervisor. Volatile: recovery trusts nothing in it.
 
+use crate::durations::Durations;
 use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, AtomicU8};
 
 /// Values of [`Control::state`].
@@ -276,6 +277,8 @@ pub struct Control {
     pub threads: ThreadBlocks,
     /// Engine: a path, ended by a zero if it is shorter, for [`unreadable::FILE`].
     pub lost_file: [AtomicU8; 512],
+    /// Engine: what commits took, from when all threads stood still until they were published.
+    pub commit_durations: Durations,
 }
 
 /// Where the engine keeps what it knows of the program's threads. The first thread's block has an address of its own; those of others lie at the

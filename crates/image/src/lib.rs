@@ -8,6 +8,7 @@ pub mod context;
 pub mod control;
 pub mod degradation;
 pub mod descriptor;
+pub mod durations;
 pub mod event;
 pub mod fault_list;
 pub mod filters;

@@ -9,6 +9,7 @@ pub mod hang;
 pub mod peri;
 pub mod pmc;
 pub mod proc;
+pub mod storm;
 pub mod sysc;
 pub mod visible;
 

@@ -25,6 +25,8 @@ pub const GO_BACK_TO: &str = "go_back_to";
 pub const GIVE_UP: &str = "give_up";
 /// Operation: a thread hangs, and its process is to end for it. Argument: [`Hang`]. While the module is told of counts (`pmc`).
 pub const FLAG: &str = "flag";
+/// Operation: the program is recovered too often, and a person is to be told. Argument: [`Storm`]. While the module is told of [`RECOVERED`].
+pub const ALERT: &str = "alert";
 /// Operation: the kernel is asked for a process again, later. Argument: `Duration`.
 pub const ASK_AGAIN: &str = "ask_again";
 
@@ -37,6 +39,8 @@ pub const STUCK: &str = "stuck";
 pub const REFUSED: &str = "refused";
 /// Event: there is such a process. No payload.
 pub const BORN: &str = "born";
+/// Event: the program goes on after a death. Payload: `Duration`, the moment on a clock that does not go back.
+pub const RECOVERED: &str = "recovered";
 /// Event: the program is another one, or in an older state: what was counted against it counts no more. No payload.
 pub const RENEWED: &str = "renewed";
 
@@ -51,6 +55,7 @@ pub const INTERFACE: Interface = Interface {
         named(GO_BACK_TO, "a process goes on from this generation"),
         named(GIVE_UP, "nothing more is tried"),
         named(FLAG, "a thread hangs, and its process is to end for it"),
+        named(ALERT, "the program is recovered too often, and a person is to be told"),
         named(ASK_AGAIN, "the kernel is asked for a process again, later"),
     ],
     events: &[
@@ -58,6 +63,7 @@ pub const INTERFACE: Interface = Interface {
         named(STUCK, "an older generation is to be chosen"),
         named(REFUSED, "the kernel refuses a process"),
         named(BORN, "there is a process"),
+        named(RECOVERED, "the program goes on after a death"),
         named(RENEWED, "the program is another one, or in an older state"),
     ],
 };
@@ -155,6 +161,14 @@ pub enum Stays {
     },
     /// It waits for what another thread has, which waits for the next, and the last one for the first: each with its number.
     Deadlock(Vec<(i32, Wait)>),
+}
+
+/// More recoveries than there should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Storm {
+    pub recoveries: u32,
+    /// In which time at most.
+    pub within: Duration,
 }
 
 /// What is told of it when the process has ended.

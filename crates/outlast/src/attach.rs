@@ -123,7 +123,7 @@ impl Attach {
 
     /// Attaches, reports, and watches.
     fn stay(self, report: OwnedFd) -> Result<i32, Error> {
-        let (options, wishes) = (self.how.options(), self.how.wishes());
+        let (options, wishes) = (self.how.options(false), self.how.wishes());
         let load = protection::start(&wishes);
         let (store, encrypt) = (self.how.store.clone(), self.how.encrypt.clone());
         let request = Request { pid: self.pid, name: self.name.clone(), store, options, encrypt, load: &load };

@@ -2,7 +2,7 @@
 
 use crate::{
     attach, check, commit, completions, daemon, detach, fork, generations, inject, log, manual, metrics, module, pin,
-    policy, ps, report, resume, rewind, rm, run, stop, supervise, switch, upgrade,
+    policy, ps, report, resume, rewind, rm, run, stop, supervise, switch, top, upgrade,
 };
 use clap::{Parser, Subcommand};
 use outlast_supervisor::Error;
@@ -22,6 +22,7 @@ enum Command {
     Detach(detach::Detach),
     Check(check::Check),
     Ps(ps::Ps),
+    Top(top::Top),
     Log(log::Log),
     Resume(resume::Resume),
     Commit(commit::Commit),
@@ -58,6 +59,7 @@ impl Cli {
             Command::Detach(command) => command.execute(),
             Command::Check(command) => command.execute(),
             Command::Ps(command) => command.execute(),
+            Command::Top(command) => command.execute(),
             Command::Log(command) => command.execute(),
             Command::Resume(command) => command.execute(),
             Command::Commit(command) => command.execute(),

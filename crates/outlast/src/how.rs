@@ -7,8 +7,9 @@ use outlast_image::inject::option;
 #[cfg(feature = "mutants")]
 use outlast_image::mutant::Mutant;
 use outlast_interfaces::sysc::Visible;
-use outlast_interfaces::{checkpoint, crash, hang, visible};
+use outlast_interfaces::{checkpoint, crash, hang, storm, visible};
 use outlast_pins::Wishes;
+use outlast_supervisor::journal;
 use outlast_supervisor::options::Options;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -58,6 +59,20 @@ pub struct How {
     /// counts as a hang, known or not. Without --every the program is not committed while it computes, so that it goes on from before the hang.
     #[arg(long, value_name = "DURATION", num_args = 0..=1, default_missing_value = "learn", require_equals = true, value_parser = Hang::parse)]
     hang: Option<Hang>,
+    /// Tell of a storm: more than so many recoveries within so long (5:60s, never)
+    ///
+    /// It is in the log, in `outlast metrics` and in the journal, and runs the command of --alert, at most once in that time.
+    #[arg(long, value_name = "N:WINDOW", default_value = "5:60s", value_parser = Storm::parse)]
+    storm: Storm,
+    /// Run this command when there is a storm; once for each of its words, the first being an absolute path
+    ///
+    /// It runs as the program's user, without a shell, nobody waits for it, and it finds OUTLAST_NAME, OUTLAST_CAUSE, OUTLAST_RECOVERIES,
+    /// OUTLAST_WINDOW (seconds), OUTLAST_PID and OUTLAST_STATE_DIR in its environment.
+    #[arg(long, value_name = "WORD", allow_hyphen_values = true)]
+    alert: Vec<String>,
+    /// Whether systemd's journal is told what is in the log
+    #[arg(long, value_enum, value_name = "WHEN", num_args = 0..=1, default_value = "auto", default_missing_value = "yes", require_equals = true)]
+    journal: Journal,
     /// Read the whole store back at once when the program is recovered
     #[arg(long)]
     eager: bool,
@@ -107,6 +122,33 @@ enum Faults {
     Count,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Journal {
+    /// Of programs that a policy designates
+    Auto,
+    Yes,
+    No,
+}
+
+/// What counts as a storm.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Storm(Option<storm::Settings>);
+
+impl Storm {
+    fn parse(text: &str) -> Result<Storm, String> {
+        if text == "never" {
+            return Ok(Storm(None));
+        }
+        let (most, within) = text.split_once(':').ok_or("write 5:60s, or never")?;
+        let most = most.parse().ok().filter(|most| (1..=MOST_RECOVERIES).contains(most));
+        let most = most.ok_or_else(|| format!("{MOST_RECOVERIES} recoveries at most, and at least one"))?;
+        Ok(Storm(Some(storm::Settings { most, within: duration::parse(within)? })))
+    }
+}
+
+/// More are not remembered.
+const MOST_RECOVERIES: u32 = 10_000;
+
 /// What counts as a hang.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Hang(Option<Duration>);
@@ -145,7 +187,10 @@ impl How {
     /// What no kernel offers here, in words.
     pub fn is_impossible(&self) -> Option<&'static str> {
         let lacks = self.tracker == Tracker::Async && !outlast_supervisor::privileges::kernel_notes_written_pages();
-        lacks.then_some("--tracker async needs Linux 6.7; use --tracker auto")
+        let relative = self.alert.first().is_some_and(|program| !program.starts_with('/'));
+        lacks
+            .then_some("--tracker async needs Linux 6.7; use --tracker auto")
+            .or(relative.then_some("--alert begins with the absolute path of a program"))
     }
 
     /// Are commits made only when asked for?
@@ -162,11 +207,12 @@ impl How {
             visible: (self.commit != When::Manual).then_some(visible::Settings { outputs }),
             checkpoint: self.interval().map(|every| checkpoint::Settings { every, sparing }),
             hang: self.hang(),
+            storm: self.storm.0,
         }
     }
 
-    /// How the engine is to do what it does, whatever the modules say.
-    pub fn options(&self) -> Options {
+    /// How the engine is to do what it does, whatever the modules say. `designated`: a policy wants it.
+    pub fn options(&self, designated: bool) -> Options {
         let mut options = Options {
             #[cfg(feature = "mutants")]
             mutants: self.test_hook.iter().fold(0, |all, mutant| all | mutant.bit()),
@@ -174,6 +220,14 @@ impl How {
             ring_len: self.ring,
             generations: self.generations,
             hang: self.hang(),
+            storm: self.storm.0,
+            alert: self.alert.clone(),
+            journal: match self.journal {
+                Journal::Yes => true,
+                Journal::No => false,
+                Journal::Auto => designated,
+            }
+            .then(journal::socket),
             ..Options::default()
         };
         options.set(option::TRACKER_MPROTECT, self.tracker == Tracker::Mprotect);

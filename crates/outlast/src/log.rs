@@ -2,7 +2,7 @@
 
 use crate::{output, state};
 use clap::Args;
-use outlast_supervisor::log::{Entry, Kind, FILE};
+use outlast_supervisor::log::{Entry, FILE};
 use outlast_supervisor::program_folder::ProgramFolder;
 use outlast_supervisor::Error;
 use std::fs::File;
@@ -50,7 +50,10 @@ impl Log {
     fn print(&self, line: &str) -> Result<i32, Error> {
         match serde_json::from_str::<Entry>(line) {
             Ok(_) if self.json => output::text(line),
-            Ok(entry) => output::text(&sentence(&entry)),
+            Ok(entry) => {
+                let stacks: String = entry.stacks.iter().map(|stack| format!("    {stack}\n")).collect();
+                output::text(&format!("{}  {}\n{stacks}", entry.time, entry.sentence()))
+            }
             // What another version wrote, or damage left, is shown as it is.
             Err(_) => output::text(line),
         }
@@ -59,39 +62,4 @@ impl Log {
 
 fn is_going_on(folder: &ProgramFolder) -> bool {
     folder.has("session")
-}
-
-/// An entry in words.
-fn sentence(entry: &Entry) -> String {
-    let cause = entry.cause.as_deref().unwrap_or("unknown cause");
-    let what = match entry.event {
-        Kind::Start => format!("started: {cause}"),
-        Kind::Injected => "protected".into(),
-        Kind::OomKilled => format!("killed for lack of memory: {cause}"),
-        Kind::Killed => format!("died of {cause}"),
-        Kind::Recovered => format!("recovered from {cause}"),
-        Kind::Crashed => format!("crashed: {cause}"),
-        Kind::Rollback => format!("rolled back after {cause}"),
-        Kind::Degradation => format!("cannot preserve: {cause}"),
-        Kind::Suspended => format!("protection suspended: {cause}"),
-        Kind::Exec => format!("became {cause}"),
-        Kind::Resumed => format!("resumed from the store after {cause}"),
-        Kind::AnchorRenewed => "made a new anchor".into(),
-        Kind::GaveUp => format!("gave up: {cause}"),
-        Kind::Exit => format!("ended: {cause}"),
-        Kind::SupervisorUpgraded => format!("its supervisor is {} now", cause),
-        Kind::SupervisorRestarted => "another supervisor took over".into(),
-        Kind::EngineError => format!("the engine failed: {cause}"),
-        Kind::WentBack => format!("went back to {cause}; what it sent and read since is not undone"),
-        Kind::NotKept => format!("cannot keep a generation: {cause}"),
-        Kind::ModuleFailed => format!("a module failed: {cause}"),
-        Kind::Hung => format!("hangs: {cause}"),
-        Kind::Forked => format!("began as a copy of {cause}"),
-        Kind::Detached => "detached: it runs on without protection".into(),
-        Kind::Attached => format!("attached to: {cause}; it stood still"),
-    };
-    let phase = entry.phase.as_ref().map(|phase| format!(", in phase {phase}")).unwrap_or_default();
-    let took = entry.duration_us.map(|us| format!(" ({us} µs)")).unwrap_or_default();
-    let stacks: String = entry.stacks.iter().map(|stack| format!("    {stack}\n")).collect();
-    format!("{}  {what}{phase}{took}\n{stacks}", entry.time)
 }

@@ -1,5 +1,6 @@
 //! The command line of outlast.
-#![no_main]
+// Tests have an entry point of their own.
+#![cfg_attr(not(test), no_main)]
 
 mod arguments;
 mod attach;
@@ -34,6 +35,7 @@ mod state;
 mod stop;
 mod supervise;
 mod switch;
+mod top;
 mod upgrade;
 
 use clap::Parser;
@@ -45,7 +47,7 @@ static ALLOCATOR: Counting = Counting;
 
 /// The C entry point. Rust's own would ignore SIGPIPE and open closed descriptors before anybody could look, and the
 /// programs we start must find both as they were.
-#[no_mangle]
+#[cfg_attr(not(test), no_mangle)]
 pub extern "C" fn main() -> libc::c_int {
     let status = match cli::Cli::try_parse_from(arguments::typed()) {
         Ok(cli) => cli.execute(),

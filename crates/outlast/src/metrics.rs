@@ -107,11 +107,18 @@ fn encoded(programs: &[Status], events: impl Fn(&Status) -> BTreeMap<String, u64
         Unit::Seconds,
         parking,
     );
+    let median = gauge(&|program| program.commit_us.map(|us| us.median / 1e6));
+    registry.register_with_unit("commit_median", "Half of the commits took no longer", Unit::Seconds, median);
+    let p99 = gauge(&|program| program.commit_us.map(|us| us.p99 / 1e6));
+    registry.register_with_unit("commit_p99", "99 of 100 commits took no longer", Unit::Seconds, p99);
+    let store = gauge(&|program| Some(program.store_bytes as f64));
+    registry.register_with_unit("store", "What the store takes", Unit::Bytes, store);
     let pages = gauge(&|program| Some(program.dirty_pages as f64));
     registry.register("last_commit_pages", "Pages in the last commit", pages);
-    let counters: [Counter; 3] = [
+    let counters: [Counter; 4] = [
         ("commits", "Commits.", |program| program.commits),
         ("recoveries", "Recoveries.", |program| program.recoveries),
+        ("rollbacks", "Fatal signals met in place since the program was executed.", |program| program.rollbacks),
         ("store_written_bytes", "What commits have written since the program was executed.", |program| {
             program.log_bytes
         }),

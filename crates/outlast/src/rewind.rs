@@ -26,7 +26,7 @@ impl Rewind {
     pub fn execute(self) -> Result<i32, Error> {
         let folder = state::open()?.program(&self.name)?;
         let number = choose(&self.name, &list(&folder)?, self.to)?;
-        if !rewind(&folder, number, self.key.as_deref(), &protection::go_on(&[]))? {
+        if !rewind(&folder, number, self.key.as_deref(), &protection::go_on(&[]), false)? {
             outlast_supervisor::say::say(format_args!(
                 "{name} is in that state now; go on with `outlast resume {name}`",
                 name = self.name

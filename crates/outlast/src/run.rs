@@ -79,7 +79,7 @@ impl Run {
     /// How the engine is to do what it does, whatever the modules say.
     fn options(&self) -> Options {
         let lag_ns = self.lag().map_or(0, |lag| lag.as_nanos() as u64);
-        let mut options = Options { lag_ns, ..self.how.options() };
+        let mut options = Options { lag_ns, ..self.how.options(self.begun.is_some()) };
         options.set(option::DURABLE, self.durable.is_some());
         options
     }

@@ -78,7 +78,7 @@ fn modules_are_listed_with_the_programs_that_they_protect_and_pins_with_what_the
     let modules = list(["module", "list", "--json"]);
     let protects =
         |name: &str| modules.as_array().unwrap().iter().find(|m| m["name"] == name).unwrap()["programs"].clone();
-    for name in ["crash", "visible", "checkpoint"] {
+    for name in ["crash", "visible", "checkpoint", "storm"] {
         assert_eq!(protects(name), serde_json::json!(["listed"]), "{name}");
     }
     let pins = list(["pin", "list", "--json"]);
@@ -133,7 +133,16 @@ fn words_that_others_rely_on_stay() {
     let status = home.await_protected("words");
     let mut fields = vec!["name", "pid", "pids", "anchor", "supervisor", "state", "store", "commits", "recoveries"];
     fields.extend(["last_commit_age_us", "dirty_pages", "protected", "degradations", "generation", "command"]);
-    fields.extend(["started", "ended", "log_bytes", "log_largest_bytes"]);
+    fields.extend([
+        "started",
+        "ended",
+        "log_bytes",
+        "log_largest_bytes",
+        "commit_us",
+        "calls",
+        "rollbacks",
+        "store_bytes",
+    ]);
     for field in fields {
         assert!(status.get(field).is_some(), "{field} is missing: {status}");
     }

@@ -401,3 +401,65 @@ fn who_cannot_watch_is_told_what_to_do_instead() {
     let output = Command::new(&copy).args(["daemon", "--lock", "/dev/null"]).uid(65534).gid(65534).output().unwrap();
     assert!(output.status.code() == Some(1) && said(&output).contains("needs root"), "{}", said(&output));
 }
+
+#[test]
+fn the_journal_is_told_of_designated_programs_unless_the_policy_says_otherwise() {
+    const TOLD: &str =
+        "[[protect]]\nexecutable = \"$BIN/told\"\nstorm = \"1:10m\"\nalert = [\"/usr/bin/touch\", \"$BIN/alerted\"]\n
+[[protect]]\nexecutable = \"$BIN/quiet\"\njournal = false\n";
+    if Daemon::begin(SERVER).is_none() {
+        return;
+    }
+    let home = Home::new();
+    fs::create_dir_all(home.file("policies")).unwrap();
+    fs::create_dir_all(home.file("bin")).unwrap();
+    let bin = home.file("bin");
+    fs::write(home.file("policies/a.toml"), TOLD.replace("$BIN", bin.to_str().unwrap())).unwrap();
+    let path = home.file("journal");
+    let journal = UnixDatagram::bind(&path).unwrap();
+    journal.set_read_timeout(Some(std::time::Duration::from_secs(30))).unwrap();
+    let variable = ("OUTLAST_JOURNAL_SOCKET", path.to_str().unwrap());
+    let process = spawn(&home, &[variable]);
+    until("policies that are read", || {
+        fs::read_to_string(home.file("daemon.log")).is_ok_and(|said| said.contains("policies"))
+    });
+    let next = |event: &str| loop {
+        let mut bytes = [0; 65_536];
+        let read = journal.recv(&mut bytes).unwrap_or_else(|e| panic!("no {event}: {e}"));
+        let text = String::from_utf8_lossy(&bytes[..read]).into_owned();
+        assert!(!text.contains("OUTLAST_NAME=quiet"), "{text}");
+        if text.lines().any(|line| line == format!("OUTLAST_EVENT={event}")) {
+            return text;
+        }
+    };
+    let mut talks = Vec::new();
+    for name in ["quiet", "told"] {
+        let program = bin.join(name);
+        // By another process: what this one has open for writing its children would have open, too.
+        assert!(Command::new("/usr/bin/cp").arg(SHELL).arg(&program).status().unwrap().success());
+        let mut command = Command::new(&program);
+        command.args(["-c", COUNTS]).env("OUTLAST_STATE_DIR", home.state()).env(variable.0, variable.1);
+        let mut talk = Conversation::with(&mut command);
+        assert_eq!(talk.ask("one"), "1 one");
+        let told = next("protected");
+        assert!(
+            told.contains("OUTLAST_POLICY=") && told.contains(&format!("OUTLAST_PID={}", talk.child.id())),
+            "{told}"
+        );
+        for n in 2..4 {
+            kill(&home.await_protected(name)["pid"], libc::SIGKILL);
+            assert_eq!(talk.ask("on"), format!("{n} on"));
+        }
+        talks.push(talk);
+    }
+    assert!(next("recovered").contains("OUTLAST_NAME=told"));
+    assert!(next("storm").contains("PRIORITY=2"));
+    until("the alert", || bin.join("alerted").exists());
+    for talk in talks {
+        assert_eq!(talk.end().code(), Some(3));
+    }
+    fs::write(home.file("policies/b.toml"), "[[protect]]\nexecutable = 7\n").unwrap();
+    process.signal(libc::SIGHUP);
+    let refused = next("policy-refused");
+    assert!(refused.contains("b.toml:2") && refused.contains("PRIORITY=3"), "{refused}");
+}

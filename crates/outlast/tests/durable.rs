@@ -73,7 +73,7 @@ fn a_death_loses_nothing_while_commits_lag() {
     let (told, written) = killed_while_it_counts(&["--durable", "50ms"], &["python3", "-c", COUNTING]);
     let line = |n: usize| format!("{n:05}\n");
     assert_eq!(told, (0..3000).map(line).collect::<String>());
-    let marked = |n: usize| if n % 200 == 0 { line(n).replacen('0', "x", 1) } else { line(n) };
+    let marked = |n: usize| if n.is_multiple_of(200) { line(n).replacen('0', "x", 1) } else { line(n) };
     assert_eq!(written, (0..3000).map(marked).collect::<String>());
 }
 

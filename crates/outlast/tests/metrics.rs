@@ -29,6 +29,10 @@ fn figures_agree_with_what_happened() {
     assert_eq!(figure(&text, "outlast_protected{name=\"it\"}"), Some(1.0), "{text}");
     assert!(figure(&text, "outlast_commits_total{name=\"it\"}") >= status["commits"].as_f64(), "{text}");
     assert!(figure(&text, "outlast_last_commit_age_seconds{name=\"it\"}").is_some(), "{text}");
+    let [median, p99] =
+        ["median", "p99"].map(|which| figure(&text, &format!("outlast_commit_{which}_seconds{{name=\"it\"}}")));
+    assert!(median > Some(0.0) && median <= p99, "{text}");
+    assert!(figure(&text, "outlast_store_bytes{name=\"it\"}") > Some(0.0), "{text}");
     assert!(text.ends_with("# EOF\n"), "{text}");
     door.open();
     assert_eq!(support::finish(child).status.code(), Some(3));

@@ -1,7 +1,7 @@
 //! Where modules' wishes lie until the supervisor sees to them: pins take them while a module runs, and nothing is done meanwhile.
 
 use outlast_core::Failure;
-use outlast_interfaces::proc::{Decision, Hang};
+use outlast_interfaces::proc::{Decision, Hang, Storm};
 use outlast_supervisor::options::Options;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -21,6 +21,9 @@ pub struct Desk {
     /// Whether hangs may be told of.
     is_looking: bool,
     hang: Option<Hang>,
+    /// Whether a storm may be told of.
+    is_counting: bool,
+    storm: Option<Storm>,
 }
 
 pub type Shared = Rc<RefCell<Desk>>;
@@ -36,6 +39,8 @@ impl Desk {
             decision: None,
             is_looking: false,
             hang: None,
+            is_counting: false,
+            storm: None,
         }
     }
 
@@ -77,6 +82,26 @@ impl Desk {
             return Err(Failure::Refused(pin.into(), "nobody looks at threads".into()));
         }
         self.hang.get_or_insert(hang);
+        Ok(())
+    }
+
+    /// From here on a storm may be told of.
+    pub fn count(&mut self) {
+        (self.is_counting, self.storm) = (true, None);
+    }
+
+    /// The one that was.
+    pub fn storm(&mut self) -> Option<Storm> {
+        self.is_counting = false;
+        self.storm.take()
+    }
+
+    /// Takes note of one; of several the first counts.
+    pub fn alert(&mut self, pin: &str, storm: Storm) -> Result<(), Failure> {
+        if !self.is_counting {
+            return Err(Failure::Refused(pin.into(), "nothing was recovered".into()));
+        }
+        self.storm.get_or_insert(storm);
         Ok(())
     }
 

@@ -10,7 +10,7 @@ use outlast_core::{Event, Failure, Manifest, Microkernel, Notice, Payload};
 use outlast_image::inject::option;
 use outlast_interfaces::proc::{self, Death, Decision, Step, Stuck};
 use outlast_interfaces::sysc::Visible;
-use outlast_interfaces::{checkpoint, crash, hang, peri, pmc, sysc, visible};
+use outlast_interfaces::{checkpoint, crash, hang, peri, pmc, storm, sysc, visible};
 use outlast_supervisor::again;
 use outlast_supervisor::decision::Decides;
 use outlast_supervisor::options::Options;
@@ -24,6 +24,7 @@ pub struct Wishes {
     pub visible: Option<visible::Settings>,
     pub checkpoint: Option<checkpoint::Settings>,
     pub hang: Option<hang::Settings>,
+    pub storm: Option<storm::Settings>,
 }
 
 impl Wishes {
@@ -37,6 +38,7 @@ impl Wishes {
             visible: (!is(option::NO_VISIBLE)).then_some(visible::Settings { outputs }),
             checkpoint: (!every.is_zero()).then_some(checkpoint::Settings { every, sparing: is(option::SPARING) }),
             hang: options.hang,
+            storm: options.storm,
         }
     }
 
@@ -45,7 +47,8 @@ impl Wishes {
         let visible = self.visible.map(|_| visible::NAME);
         let checkpoint = self.checkpoint.map(|_| checkpoint::NAME);
         let hang = self.hang.map(|_| hang::NAME);
-        [Some(crash::NAME), visible, checkpoint, hang].into_iter().flatten().collect()
+        let storm = self.storm.map(|_| storm::NAME);
+        [Some(crash::NAME), visible, checkpoint, hang, storm].into_iter().flatten().collect()
     }
 
     /// Each module, and what it is told.
@@ -59,6 +62,9 @@ impl Wishes {
         }
         if let Some(settings) = &self.hang {
             all.push((hang::NAME, Payload::of(settings)?));
+        }
+        if let Some(settings) = &self.storm {
+            all.push((storm::NAME, Payload::of(settings)?));
         }
         Ok(all)
     }
@@ -210,6 +216,13 @@ impl Decides for Protection {
         let notices = self.kernel.take_notices();
         self.note(notices);
         self.desk.borrow_mut().flagged()
+    }
+
+    fn recovered(&mut self, at: Duration) -> Option<proc::Storm> {
+        let payload = Payload::of(&at).ok()?;
+        self.desk.borrow_mut().count();
+        self.raise(proc::NAME, proc::RECOVERED, payload);
+        self.desk.borrow_mut().storm()
     }
 
     fn failures(&mut self) -> Vec<String> {

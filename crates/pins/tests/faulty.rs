@@ -90,6 +90,7 @@ fn load(failures: &[String]) -> impl Fn(&str, &mut Options) -> Result<Box<dyn De
             visible: Some(visible::Settings { outputs: outlast_interfaces::sysc::Visible::Each }),
             checkpoint: Some(checkpoint::Settings { every: Duration::from_secs(1), sparing: true }),
             hang: None,
+            storm: None,
         };
         let protection = Protection::new(program, &wishes, options, &modules(), failures);
         Ok(Box::new(protection.map_err(|failure| Error::Module(failure.to_string()))?))

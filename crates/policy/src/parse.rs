@@ -10,7 +10,7 @@ use toml::Spanned;
 /// The conditions that an entry may have.
 const CONDITIONS: [&str; 4] = ["executable", "user", "cgroup", "unit"];
 /// The options of `outlast run` that an entry may set.
-const SETTINGS: [&str; 12] = [
+const SETTINGS: [&str; 15] = [
     "commit",
     "every",
     "store",
@@ -23,7 +23,14 @@ const SETTINGS: [&str; 12] = [
     "tracker",
     "no-io-uring",
     "no-rewrite",
+    "storm",
+    "alert",
+    "journal",
 ];
+/// The one that is a list of words.
+const WORDS: &str = "alert";
+/// The one that may be on without being mentioned.
+const SWITCH: &str = "journal";
 
 /// As many entries may a user's file have: each takes time for every program that begins.
 const MOST_OF_USER: usize = 64;
@@ -183,15 +190,20 @@ impl Reader<'_> {
         }
     }
 
-    /// None: it is switched off, as it is without being mentioned.
-    fn setting(&self, name: &str, at: usize, value: &Spanned<DeValue>) -> Result<Option<Setting>, Refusal> {
+    /// None: it is switched off, as it is without being mentioned. Several: a word each.
+    fn setting(&self, name: &str, at: usize, value: &Spanned<DeValue>) -> Result<Vec<Setting>, Refusal> {
         let line = self.refuse(at, String::new()).line;
+        let setting = |value| Setting { name: name.into(), value, line };
+        if let (WORDS, DeValue::Array(words)) = (name, value.get_ref()) {
+            return words.iter().map(|word| Ok(setting(Some(self.text(name, word)?.into())))).collect();
+        }
         let value = match value.get_ref() {
             DeValue::Boolean(true) => None,
-            DeValue::Boolean(false) => return Ok(None),
+            DeValue::Boolean(false) if name == SWITCH => Some("no".into()),
+            DeValue::Boolean(false) => return Ok(Vec::new()),
             DeValue::Integer(number) => Some(number.as_str().into()),
             _ => Some(self.text(name, value)?.into()),
         };
-        Ok(Some(Setting { name: name.into(), value, line }))
+        Ok(vec![setting(value)])
     }
 }

@@ -44,6 +44,7 @@ impl Supervisor {
             Ok(()) => {
                 let took = std::time::Duration::from_nanos(crate::clock::monotonic() - died);
                 self.log.add(&Entry::new(Kind::Recovered).cause(cause).rung(2).took(took).pid(self.pid));
+                self.note_recovery(crate::clock::monotonic());
                 None
             }
             Err(e) => Some(self.give_up(&format!("{cause}, and {e}"), End::Killed(signal))),

@@ -94,8 +94,15 @@ pub(crate) fn bar(folder: &ProgramFolder, number: u64) -> Bar {
 
 /// Has a program go back. True: it runs; false: it did not run, and is to be resumed. `key`: where its key file is, if not where
 /// it was; of one that runs, the supervisor has it.
-pub fn rewind(folder: &ProgramFolder, number: u64, key: Option<&Path>, load: Load<'_>) -> Result<bool, Error> {
+pub fn rewind(
+    folder: &ProgramFolder,
+    number: u64,
+    key: Option<&Path>,
+    load: Load<'_>,
+    quietly: bool,
+) -> Result<bool, Error> {
     let name = folder.name();
+    let bar = || if quietly { Bar::none() } else { bar(folder, number) };
     let session = folder.open_session().map_err(|_| Error::NothingLeft(name.into()))?;
     let meta = Meta::read(folder)?;
     if !meta.supervisor.is_alive() && !is_alive(&session) {
@@ -104,7 +111,7 @@ pub fn rewind(folder: &ProgramFolder, number: u64, key: Option<&Path>, load: Loa
         }
         let mut supervisor = take_over(name)?.supervise(session, load)?;
         unlock(&mut supervisor.stores, &mut supervisor.meta, key)?;
-        supervisor.bar = bar(folder, number);
+        supervisor.bar = bar();
         return supervisor.go_back_at_rest(number).map(|()| false);
     }
     let control = session.control();
@@ -115,7 +122,7 @@ pub fn rewind(folder: &ProgramFolder, number: u64, key: Option<&Path>, load: Loa
     control.go_back_to.store(number, Release);
     word.store(go_back::ASKED, Release);
     futex::wake(word);
-    let (asked, mut seen, bar) = (Instant::now(), Instant::now(), bar(folder, number));
+    let (asked, mut seen, bar) = (Instant::now(), Instant::now(), bar());
     while word.load(Acquire) == go_back::ASKED {
         bar.at(control.progress.load(Acquire).into());
         futex::wait(word, go_back::ASKED, PULSE);

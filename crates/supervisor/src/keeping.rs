@@ -83,7 +83,7 @@ impl Supervisor {
             session: self.generation.session.clone(),
             store: self.generation.store.try_clone().map_err(|_| Error::Kernel("copy a descriptor", Errno::MFILE))?,
             every: Duration::from_nanos(policy.every_ns),
-            log: Log::open(&self.folder)?,
+            log: Log::open(&self.folder, self.meta.options.journal.as_deref())?,
             over: over.clone(),
         };
         let thread = std::thread::Builder::new().name("keeper".into()).stack_size(STACK);

@@ -1,6 +1,7 @@
 //! The event log of a program: one JSON object a line, appended with one write each.
 
 use crate::error::Error;
+use crate::journal;
 use crate::program_folder::ProgramFolder;
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
@@ -12,7 +13,7 @@ use std::time::{Duration, SystemTime};
 pub const FILE: &str = "log.jsonl";
 
 /// What happened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// The supervisor started the program.
@@ -63,6 +64,8 @@ pub enum Kind {
     Attached,
     /// The program was left alone, as a person had asked for.
     Detached,
+    /// It was recovered more often in a short time than it should have to be.
+    Storm,
 }
 
 /// A line of the log.
@@ -143,19 +146,28 @@ impl Entry {
 }
 
 /// The log, open for appending.
-pub struct Log(File);
+pub struct Log {
+    file: File,
+    /// The program's name.
+    name: String,
+    /// The socket of the journal, if that is to be told as well.
+    journal: Option<String>,
+}
 
 impl Log {
-    pub fn open(folder: &ProgramFolder) -> Result<Self, Error> {
+    pub fn open(folder: &ProgramFolder, journal: Option<&str>) -> Result<Self, Error> {
         let file = folder.open_file(FILE, OFlags::CREATE | OFlags::WRONLY | OFlags::APPEND)?;
-        Ok(Self(File::from(file)))
+        Ok(Self { file: File::from(file), name: folder.name().into(), journal: journal.map(String::from) })
     }
 
     /// Adds a line. A log that cannot be written (no room) must not disturb the program: the line is then missing.
     pub fn add(&mut self, entry: &Entry) {
         if let Ok(mut line) = serde_json::to_vec(entry) {
             line.push(b'\n');
-            let _ = self.0.write_all(&line);
+            let _ = self.file.write_all(&line);
+        }
+        if let Some(socket) = &self.journal {
+            journal::send(socket, &entry.fields(&self.name));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! How a program is protected: what the person asked for, in the engine's terms.
 
 use outlast_archive::Policy;
-use outlast_interfaces::hang;
+use outlast_interfaces::{hang, storm};
 use serde::{Deserialize, Serialize};
 
 /// Passed to the engine at every injection, and kept in the program's description for a resume.
@@ -26,6 +26,15 @@ pub struct Options {
     /// Whether hangs are looked for, and from what on one is one in any case; none: not at all.
     #[serde(default)]
     pub hang: Option<hang::Settings>,
+    /// From how many recoveries on it is a storm; none: never.
+    #[serde(default)]
+    pub storm: Option<storm::Settings>,
+    /// The command that is run then; no words: none.
+    #[serde(default)]
+    pub alert: Vec<String>,
+    /// The socket of the journal that is told what is in the log; none: no journal.
+    #[serde(default)]
+    pub journal: Option<String>,
 }
 
 impl Default for Options {
@@ -39,6 +48,9 @@ impl Default for Options {
             ring_len: 2 << 20,
             generations: None,
             hang: None,
+            storm: None,
+            alert: Vec::new(),
+            journal: None,
         }
     }
 }

@@ -224,6 +224,7 @@ impl Supervisor {
                 .seq(recovering.seq)
                 .pid(self.pid),
         );
+        self.note_recovery(resumed);
     }
 
     /// Has the program make itself a new anchor, as soon as it can hear the request.

@@ -1,5 +1,6 @@
 //! How a program fares: what `ps` shows.
 
+use crate::durations::{Counted, Percentiles};
 use crate::error::Error;
 use crate::meta::{Ended, Meta};
 use crate::program_folder::ProgramFolder;
@@ -10,6 +11,7 @@ use libc::pid_t;
 use outlast_image::control::{state, Control};
 use outlast_image::fault_list::fault_source;
 use serde::Serialize;
+use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::Ordering::Acquire;
 
 /// One program, in the words of `ps --json`.
@@ -36,6 +38,17 @@ pub struct Status {
     pub parking_us: Option<f64>,
     /// Outputs that one thread committed and made for another.
     pub joined_outputs: u64,
+    /// Microseconds that half of all commits took at most, and all but a hundredth, since the program was executed; none if there were none.
+    pub commit_us: Option<Percentiles>,
+    /// System calls that the engine has counted since the program was executed; of several threads an estimate.
+    pub calls: u64,
+    /// Fatal signals that were met by going back in place, since the program was executed.
+    pub rollbacks: u64,
+    /// Bytes that the store takes.
+    pub store_bytes: u64,
+    /// How many commits took how long, for who wants to know of a shorter time.
+    #[serde(skip)]
+    pub commit_durations: Counted,
     /// Pages in the last commit.
     pub dirty_pages: u64,
     /// Bytes that all commits since the program was executed have written to the store, and the largest of them, as a rule the first.
@@ -88,6 +101,11 @@ pub fn of(folder: &ProgramFolder) -> Result<Status, Error> {
         last_commit_age_us: None,
         parking_us: None,
         joined_outputs: 0,
+        commit_us: None,
+        calls: 0,
+        rollbacks: 0,
+        store_bytes: 0,
+        commit_durations: Counted::default(),
         dirty_pages: 0,
         log_bytes: 0,
         log_largest_bytes: 0,
@@ -124,10 +142,15 @@ fn live(status: &mut Status, session: &Session) {
     status.rewritten_sites = control.rewritten_sites.load(Acquire);
     // Trapped ones first: they are among all.
     let (trapped, all) = (control.trapped_calls.load(Acquire), control.gate_calls.load(Acquire));
+    status.calls = all;
+    status.rollbacks = control.rollbacks.load(Acquire);
+    status.store_bytes = std::fs::metadata(&status.store).map_or(0, |file| file.blocks() * 512);
+    status.commit_durations = Counted::of(&control.commit_durations);
     status.rewritten_share = (all > 0).then(|| 1.0 - trapped.min(all) as f64 / all as f64);
     status.degradations = reports::degradations(control.degradations.load(Acquire));
     let ns_per_tick = clock::ns_per_tick();
     status.last_commit_age_us = age_of_last_commit(control, ns_per_tick);
+    status.commit_us = status.commit_durations.percentiles(ns_per_tick);
     status.parking_us = parking(control, ns_per_tick);
     status.joined_outputs = control.joined.load(Acquire);
     let source = control.fault_source.load(Acquire) as usize;

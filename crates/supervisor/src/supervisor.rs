@@ -108,7 +108,7 @@ impl Supervisor {
     pub fn new(parts: Parts, generation: Generation) -> Result<Self, Error> {
         let Parts { folder, lock, stores, meta, command, signals, decides } = parts;
         Ok(Self {
-            log: Log::open(&folder)?,
+            log: Log::open(&folder, meta.options.journal.as_deref())?,
             engine: Engine::new()?,
             faults: None,
             folder,
@@ -241,14 +241,19 @@ impl Supervisor {
     /// Copies the engine's events to the log.
     pub(crate) fn drain_events(&mut self) {
         let mut logged = self.generation.control().events_logged.load(Acquire);
+        let mut rollbacks = Vec::new();
         for event in self.generation.session.events_since(&mut logged) {
             self.detached |= event.kind == event_kind::DETACHED;
             if let Some(entry) = reports::entry(&event) {
                 self.log.add(&entry.pid(self.pid));
             }
+            if event.kind == event_kind::ROLLBACK {
+                rollbacks.push(event.time_ns);
+            }
         }
         // Whoever takes over goes on from there.
         self.generation.control().events_logged.store(logged, Release);
+        rollbacks.into_iter().for_each(|at| self.note_recovery(at));
     }
 
     /// A process other than the program ended: its anchor, or one that nobody waits for.

@@ -1,0 +1,38 @@
+//! What the daemon tells, on standard error and, with fields, to the journal. Where these are the same it is told once.
+
+use outlast_supervisor::journal::{self, Fields};
+use outlast_supervisor::say::say;
+use rustix::fs::fstat;
+use std::fmt::Arguments;
+
+/// A kind of event: its name, how grave it is (syslog(3)), and the number by which others search for it.
+pub struct Event(&'static str, u8, &'static str);
+
+pub const PROTECTED: Event = Event("protected", 6, "4095d8a5b2ab5564d2e730698aa00feb");
+/// A policy wants it protected, and it is not.
+pub const UNPROTECTED: Event = Event("unprotected", 4, "72882787390d4d9998c5560fdcc947af");
+pub const REFUSED: Event = Event("policy-refused", 3, "7df85f835377a4512629bdfd5f80dc74");
+
+/// `others`: fields of this event alone.
+pub fn tell(event: &Event, others: Fields, line: Arguments<'_>) {
+    let Event(name, priority, id) = event;
+    let mut fields: Fields = vec![
+        ("MESSAGE", line.to_string()),
+        ("MESSAGE_ID", (*id).into()),
+        ("PRIORITY", priority.to_string()),
+        ("SYSLOG_IDENTIFIER", "outlast".into()),
+        ("OUTLAST_EVENT", (*name).into()),
+    ];
+    fields.extend(others);
+    let is_taken = journal::send(&journal::socket(), &fields);
+    if !(is_taken && is_the_journal()) {
+        say(line);
+    }
+}
+
+/// Does standard error go there already? So says systemd.exec(5).
+fn is_the_journal() -> bool {
+    let stream = std::env::var("JOURNAL_STREAM").unwrap_or_default();
+    let Ok(stat) = fstat(rustix::stdio::stderr()) else { return false };
+    stream == format!("{}:{}", stat.st_dev, stat.st_ino)
+}

@@ -1,0 +1,15 @@
+//! Settings of the module `storm`.
+
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+pub const NAME: &str = "storm";
+
+/// For one program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settings {
+    /// So many recoveries are none yet.
+    pub most: u32,
+    /// In which time.
+    pub within: Duration,
+}
