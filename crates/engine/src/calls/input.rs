@@ -38,7 +38,7 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     let fd = call.fd();
     match (call.nr, e.fds.kind(fd)) {
         // Nothing is consumed: who waits for a page that nobody brings faults again.
-        _ if own_faults::is_read(fd) => interruptible(t, call),
+        _ if own_faults::is_read(fd) => own_faults::messages::read(e, t, call),
         // Files have no input that could be consumed; only their offset moves.
         (_, kind::UNKNOWN) | (nr::PREAD64 | nr::PREADV, _) | (55, _) => interruptible(t, call),
         (_, kind::CHARACTER) => interruptible(t, call),

@@ -9,6 +9,7 @@
 pub mod compared;
 mod keeping;
 pub mod kernel;
+pub mod messages;
 mod ranges;
 mod restoring;
 
