@@ -6,6 +6,7 @@ use crate::measurement::{Collected, Measurement};
 use crate::pipe;
 use crate::promise::{Promise, Relation, Unit};
 use crate::running::Running;
+use crate::trial::EACH;
 use crate::user::User;
 use crate::workshop::Workshop;
 use outlast_image::event::event_kind;
@@ -43,7 +44,8 @@ impl Measurement for Rollback {
     fn round(&mut self, _: usize, workshop: &Workshop, collected: &mut Collected) -> Outcome<()> {
         let (_reader, output) = pipe::roomy()?;
         let argv = vec![workshop.executable("crash").into()];
-        let launch = Launch { workshop, user: User::Own, side: Side::Protected(&[]), argv };
+        // Gathered outputs leave later, when the pages are dirty: their commit would have them, and the rollback none.
+        let launch = Launch { workshop, user: User::Own, side: Side::Protected(EACH), argv };
         let mut running = launch.start(Streams { input: Stdio::null(), output, errors: Stdio::piped() })?;
         let (mut seen, mut commits) = (0, 0);
         for _ in 0..CRASHES {
