@@ -27,6 +27,7 @@ mod frame;
 mod gate;
 mod gathered;
 mod group;
+mod handlers;
 mod held;
 mod held_files;
 mod hot;

@@ -4,6 +4,7 @@ use crate::calls::gs;
 use crate::control::{control, degrade, event};
 use crate::frame::{self, Signal, Ucontext, Vector, SS_DISABLE};
 use crate::gathered;
+use crate::handlers;
 use crate::held;
 use crate::inputs;
 use crate::lag;
@@ -45,7 +46,7 @@ pub fn is_everywhere() -> bool {
 
 /// Arms dispatch: every system call outside the engine's text raises SIGSYS.
 pub fn dispatch_on() -> i64 {
-    let (start, len) = signals::text();
+    let (start, len) = handlers::text();
     // SAFETY: dispatch changes no memory.
     unsafe { syscall!(nr::PRCTL, PR_SET_SYSCALL_USER_DISPATCH, 1, start, len, 0) }
 }
