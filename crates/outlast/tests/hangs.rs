@@ -83,8 +83,8 @@ fn what_computes_beyond_the_limit_is_ended_and_goes_on_from_its_last_commit() {
     let mut talk = Talk::begin(&["--hang=300ms", "--retries", "1000"]);
     talk.ask("one");
     for line in ["hang", "thread"] {
-        talk.say(line);
         let hangs = talk.hangs();
+        talk.say(line);
         if line == "thread" {
             talk.hear(line);
         }
@@ -131,9 +131,11 @@ fn nothing_is_concluded_of_what_is_not_known_and_what_waits_does_not_hang() {
 fn threads_that_wait_for_each_other_are_found_told_of_and_go_on_from_their_last_commit() {
     let mut talk = Talk::begin(&["--hang", "--retries", "1000"]);
     talk.ask("one");
-    for (n, line) in ["mutexes", "locks", "twice"].into_iter().enumerate() {
+    for line in ["mutexes", "locks", "twice"] {
+        // On a busy machine it hangs again before it learns that it need not any more.
+        let hangs = talk.hangs();
         talk.say(line);
-        talk.home.await_event("it", "hung", n + 1);
+        talk.home.await_event("it", "hung", hangs + 1);
         talk.end_hang();
         talk.hear(line);
         talk.ask("more");
