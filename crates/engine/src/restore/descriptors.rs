@@ -49,6 +49,7 @@ pub fn undo(e: &mut Engine) {
     let reached = unsafe { UNDO_PROGRESS.read_volatile() };
     let left = (reached & COUNT) as usize;
     let from = if reached == progress(seq, n, left) { left.min(n) } else { n };
+    undo::set_lease_back();
     let mut files = Rollback::new();
     for i in (undone..from).rev() {
         files.undo(e, entries[i]);

@@ -1,24 +1,15 @@
 //! Whether a file is the program's alone, so that nobody notices when what was written there is taken back.
 //!
-//! The kernel answers that for files: it gives a write lease only to who has the file open alone. For open files that came
+//! The kernel answers that for files (see [`lease`]). For open files that came
 //! from somebody else, or went to somebody else, only the engine can tell: it keeps a list, which is part of a commit.
 
+use super::lease;
 use super::look::{self, Identity};
 use crate::calls::unseen::chosen;
 use crate::descriptors::for_each_open;
 use crate::lag;
-use crate::signals::SIGENGINE;
 use crate::state::{object, Engine};
-use crate::sys::{err, nr, syscall};
 use outlast_image::descriptor::descriptor_kind as kind;
-
-const F_SETOWN: u64 = 8;
-const F_GETOWN: u64 = 9;
-const F_SETSIG: u64 = 10;
-const F_GETSIG: u64 = 11;
-const F_SETLEASE: u64 = 1024;
-const F_WRLCK: u64 = 1;
-const F_UNLCK: u64 = 2;
 
 const MOST: usize = 64;
 
@@ -99,23 +90,7 @@ pub fn share_all(e: &mut Engine) {
 /// Is the file that is open as `fd` the program's alone?
 pub fn is_alone(e: &Engine, fd: i32, file: &Identity) -> bool {
     // Having it open twice looks the same to the kernel as somebody else who has it open.
-    !e.undo.shared.has(file) && (may_lease(fd) || how_often(file) > 1)
-}
-
-/// Takes a lease and gives it back. Whoever opens the file in between knocks at the engine, which is no harm.
-fn may_lease(fd: i32) -> bool {
-    // SAFETY: fcntl commands without pointers, on a file that is the program's; owner and signal are set back.
-    unsafe {
-        let (owner, signal) = (syscall!(nr::FCNTL, fd, F_GETOWN), syscall!(nr::FCNTL, fd, F_GETSIG));
-        syscall!(nr::FCNTL, fd, F_SETSIG, SIGENGINE);
-        let taken = syscall!(nr::FCNTL, fd, F_SETLEASE, F_WRLCK) == 0;
-        if taken {
-            syscall!(nr::FCNTL, fd, F_SETLEASE, F_UNLCK);
-        }
-        syscall!(nr::FCNTL, fd, F_SETSIG, if err::is(signal) { 0 } else { signal });
-        syscall!(nr::FCNTL, fd, F_SETOWN, owner);
-        taken
-    }
+    !e.undo.shared.has(file) && (lease::is_open_once(fd) || how_often(file) > 1)
 }
 
 /// How many descriptors of this process have the file open.

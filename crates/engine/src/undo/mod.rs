@@ -22,6 +22,7 @@ mod change;
 mod content;
 mod exclusive;
 pub mod hidden;
+mod lease;
 pub mod look;
 mod names;
 mod place;
@@ -29,6 +30,7 @@ pub mod rollback;
 
 pub use change::{change, cut, flags_of, target};
 pub use exclusive::{is_alone, load as load_shared, share, share_all};
+pub use lease::set_back as set_lease_back;
 pub use look::{of as look_at, Identity, Look};
 pub use names::{concerns as concerns_names, each_folder};
 
