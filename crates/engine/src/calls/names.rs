@@ -12,6 +12,7 @@ use crate::state::Engine;
 use crate::sys::{err, nr, syscall};
 use crate::thread::Thread;
 use crate::undo;
+use crate::user;
 use crate::world;
 use core::sync::atomic::Ordering::*;
 use outlast_image::context::pending_kind;
@@ -95,6 +96,30 @@ pub fn open_again(e: &mut Engine, call: &Call, fd: i64) -> i64 {
         syscall!(nr::CLOSE, now);
         e.fds.opened(r);
         r
+    }
+}
+
+/// A file that a dead predecessor has made is opened once more, with whatever number is free. One that may not be opened as it was made (with
+/// a mode of 0444, say) is made anew.
+pub fn open_made(call: &Call) -> i64 {
+    let a = call.args;
+    let (dir, path, flags, mode) = match call.nr {
+        nr::OPEN => (AT_FDCWD as u64, a[0], a[1], a[2]),
+        nr::OPENAT => (a[0], a[1], a[2], a[3]),
+        _ => {
+            let [flags, mode] = user::read::<[u64; 2]>(a[2]).unwrap_or_default();
+            (a[0], a[1], flags, mode)
+        }
+    };
+    // SAFETY: the program's own file; the kernel checks the path.
+    unsafe {
+        match syscall!(nr::OPENAT, dir, path, flags & !(O_EXCL | O_TRUNC), mode) {
+            err::EACCES => {
+                syscall!(nr::UNLINKAT, dir, path, 0);
+                syscall!(nr::OPENAT, dir, path, flags, mode)
+            }
+            r => r,
+        }
     }
 }
 

@@ -16,7 +16,7 @@
 //! | write, writev, sendfile | pipes, terminals | splice from the transfer pipe: what is left there |
 //! | write | eventfd | /proc shows the count |
 //! | write, writev, send, sendto, sendmsg, sendmmsg, sendfile | sockets | sendmmsg stores `msg_len` |
-//! | accept, accept4, open with O_CREAT or O_TRUNC | | the descriptor |
+//! | accept, accept4, open with O_CREAT or O_TRUNC | | the descriptor; if all that held it has died, an empty file that was not there before |
 //! | msgrcv, mq_receive | | the message itself, over a mark that none leaves |
 //! | mq_send, semop, msgsnd of what ends with a zero | | a page that had no memory before the kernel read there |
 //! | msgsnd | | the queue before and after |
@@ -32,7 +32,7 @@
 //! - The end of file that a terminal's user typed, if more was typed after it at that moment.
 //! - Errors: one that is reported only once, and arises within the very call, may be lost; a send that meets one that
 //!   was there before may answer EPIPE in its place.
-//! - A directory or node that somebody else makes, or a name that somebody else removes, while the program is dead, where
+//! - A directory, node or empty file that somebody else makes, or a name that somebody else removes, while the program is dead, where
 //!   the program was about to do just the same: taken for its own deed.
 //! - mkdirat and its kind are as good as their names: only removexattrat, setsid, and what has no operation of the ring
 //!   either (splice, tee, vmsplice, copy_file_range, preadv2 and pwritev2 on streams, calls on kernel

@@ -26,7 +26,7 @@ pub mod how {
     pub const SOCKET_ERROR: u64 = 6;
     /// The kernel writes records of a known form over bytes that no record has.
     pub const RECORDS: u64 = 7;
-    /// The descriptor `start` is open, and was not before.
+    /// The descriptor `start` is open, and was not before. `staged` is not 0 if the call makes a name, too.
     pub const DESCRIPTOR: u64 = 8;
     /// A counter stood at the first of `words` before, and the call adds the second.
     pub const COUNTER: u64 = 9;
@@ -36,6 +36,8 @@ pub mod how {
     pub const WITNESS: u64 = 11;
     /// The kernel writes a message over a mark that none leaves.
     pub const QUEUE: u64 = 12;
+    /// As `DESCRIPTOR`, but the table was gone: `words` holds what was to be seen of the name before.
+    pub const MADE_NAME: u64 = 13;
 }
 
 /// Stands in [`Note::returned`] while the call has not returned.
@@ -94,6 +96,12 @@ impl Note {
     /// Does the note tell of call `id`, in the way `how`?
     pub fn tells(&self, id: u64, how: u64) -> bool {
         self.id.load(Relaxed) == id && self.how.load(Relaxed) == how
+    }
+
+    /// Tells of the same call in another way.
+    pub fn turn(&self, how: u64) {
+        self.how.store(how, Relaxed);
+        compiler_fence(SeqCst);
     }
 
     /// Tells of nothing any more.

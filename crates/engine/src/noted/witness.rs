@@ -15,6 +15,8 @@ const AT_SYMLINK_NOFOLLOW: u64 = 0x100;
 const AT_SYMLINK_FOLLOW: u64 = 0x400;
 const AT_EMPTY_PATH: u64 = 0x1000;
 const RENAME_EXCHANGE: u64 = 2;
+const S_IFMT: u32 = 0o170000;
+const S_IFREG: u32 = 0o100000;
 const PATH_MAX: usize = 4096;
 
 /// Device and inode; zeroes: nothing there.
@@ -72,6 +74,12 @@ pub fn happened(call: &Call, witness: Witness) -> bool {
     }
 }
 
+/// Is what was created an empty file still?
+pub fn is_empty_file(call: &Call, created: Witness) -> bool {
+    let Witness::Created(place) = created else { return false };
+    stat(call, place, AT_SYMLINK_NOFOLLOW).is_some_and(|stat| stat[3] as u32 & S_IFMT == S_IFREG && stat[6] == 0)
+}
+
 /// Has the socket a peer for good? A datagram socket may be given another at any time.
 pub fn is_connected(fd: i32) -> bool {
     const SOCK_STREAM: u32 = 1;
@@ -108,16 +116,17 @@ pub fn look(call: &Call, witness: Witness) -> Look {
 }
 
 fn identity(call: &Call, place: Place, flags: u64) -> Identity {
+    stat(call, place, flags).map_or(ABSENT, |stat| [stat[0], stat[1]])
+}
+
+/// `struct stat` of what is there.
+fn stat(call: &Call, place: Place, flags: u64) -> Option<[u64; 18]> {
     let dir = place.dir.map_or(AT_FDCWD as u64, |i| call.args[i as usize]);
-    let Some(path) = place.path else { return ABSENT };
+    let path = place.path?;
     let mut stat = [0u64; 18];
     // SAFETY: the kernel checks the path; newfstatat writes 144 bytes.
     let r = unsafe { syscall!(nr::NEWFSTATAT, dir, call.args[path as usize], stat.as_mut_ptr(), flags) };
-    if r == 0 {
-        [stat[0], stat[1]]
-    } else {
-        ABSENT
-    }
+    (r == 0).then_some(stat)
 }
 
 fn working_directory() -> Identity {

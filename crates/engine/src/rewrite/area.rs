@@ -10,7 +10,6 @@ use outlast_rewrite::{Plan, AREA_LEN};
 const READ_EXECUTE: u64 = 1 | 4;
 const MAP_PRIVATE_ANONYMOUS: u64 = 0x02 | 0x20;
 const MAP_FIXED_NOREPLACE: u64 = 0x10_0000;
-const EACCES: i64 = -13;
 const EPERM: i64 = -1;
 /// Room kept free above the break, which would stop growing at an area.
 const HEAP_ROOM: u64 = 4 << 30;
@@ -28,7 +27,7 @@ pub fn map(plan: &Plan, heap: (u64, u64)) -> Result<u64, Obstacle> {
     // SAFETY: takes only what is free.
     match unsafe { syscall!(nr::MMAP, base, AREA_LEN, READ_EXECUTE, flags, -1i64, 0) } {
         r if r as u64 == base => Ok(base),
-        EACCES | EPERM => Err(Obstacle::Forbidden),
+        err::EACCES | EPERM => Err(Obstacle::Forbidden),
         r if err::is(r) => Err(Obstacle::Never),
         // Kernels before 4.17 take the address for a hint.
         elsewhere => {
