@@ -71,6 +71,8 @@ const HUNTERS: &[(&str, &[&str])] = &[
     ("brought-zeroes", &["kill::page_server_several"]),
     ("own-protection", &["kill::page_server_barrier"]),
     ("compared", &["kill::page_server_barrier"]),
+    ("own-bases", &["kill::segment"]),
+    ("heir", &["kill::landlock", "kill::identity"]),
     ("own-pidfds", &["kill::pidfds"]),
     ("watched-pidfds", &["kill::pidfds_threads", "kill::pidfds"]),
     ("owners", &["kill::async_input", "kill::async_input_ioctl"]),

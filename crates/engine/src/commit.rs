@@ -227,7 +227,7 @@ pub fn context_of(t: &Thread, regs: Registers, pending: PendingCall) -> ThreadCo
     ThreadContext {
         regs,
         fs_base: t.fs_base,
-        gs_base: t.gs_base,
+        gs_base: if without(Mutant::OwnBases) { 0 } else { t.gs_base },
         sigmask: t.mask,
         altstack: t.altstack,
         tid_address: t.tid_address,

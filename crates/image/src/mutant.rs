@@ -124,6 +124,10 @@ pub enum Mutant {
     OwnProtection,
     /// Where it does, what is written is found by comparing.
     Compared,
+    /// Threads have the bases of GS that they had.
+    OwnBases,
+    /// What a clone inherits is what the program has changed it to.
+    Heir,
 }
 
 impl Mutant {
@@ -188,6 +192,8 @@ impl Mutant {
         (Mutant::BroughtZeroes, "brought-zeroes"),
         (Mutant::OwnProtection, "own-protection"),
         (Mutant::Compared, "compared"),
+        (Mutant::OwnBases, "own-bases"),
+        (Mutant::Heir, "heir"),
     ];
 
     pub const fn bit(self) -> u64 {

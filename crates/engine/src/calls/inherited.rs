@@ -7,6 +7,7 @@ use crate::anchor;
 use crate::calls::{filters, limits};
 use crate::commit::{commit, commit_at_gate};
 use crate::dispatch::{native, Call};
+use crate::mutant::without;
 use crate::native;
 use crate::own_descriptors;
 use crate::regions;
@@ -19,6 +20,7 @@ use crate::world;
 use outlast_calls::Class;
 use outlast_image::context::pending_kind;
 use outlast_image::degradation::Degradation;
+use outlast_image::mutant::Mutant;
 
 const SETRLIMIT: u64 = 160;
 const RLIMIT_NOFILE: u64 = 7;
@@ -108,7 +110,8 @@ pub fn change(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         commit_at_gate(e);
         return r;
     }
-    let (r, renewal) = anchor::renew_around(seq, || limits::set(e, call));
+    let set = |e: &mut Engine| limits::set(e, call);
+    let (r, renewal) = if without(Mutant::Heir) { (set(e), None) } else { anchor::renew_around(seq, || set(e)) };
     e.fds.returned(r);
     if r == 0 && !regions::can_be_read() {
         native::suspend(Degradation::ProcHidden);
