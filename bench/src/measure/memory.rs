@@ -54,12 +54,15 @@ impl Measurement for Memory {
         let folder = running.folder().to_path_buf();
         let anchor = Pid::from_raw(running.session()?.control().anchor_pid.load(Acquire));
         let program = Mapped::of(running.program_pid()?)?;
+        let anchor = anchor.map_or(Ok(Private::default()), Private::of)?;
+        let supervisor = Private::of(running.outer_pid())?;
         let parts = [
             ("store", room(&folder.join("store"))?),
             ("session", room(&folder.join("session"))?),
             ("engine", program.engine),
-            ("anchor", anchor.map_or(Ok(0.0), private)?),
-            ("supervisor", private(running.outer_pid())?),
+            ("anchor", anchor.written + anchor.file),
+            ("supervisor", supervisor.written),
+            ("its executable, as far as it is the only one to run it", supervisor.file),
         ];
         let beside: f64 = parts.iter().map(|(_, bytes)| bytes).sum();
         collected.add(&self.promises()[0].id, None, (beside - SHARE * program.private) / MIB);
@@ -78,11 +81,22 @@ fn room(path: &std::path::Path) -> Outcome<f64> {
     Ok(fs::metadata(path).tried_on(path)?.blocks() as f64 * 512.0)
 }
 
-/// Bytes that only this process has.
-fn private(pid: Pid) -> Outcome<f64> {
-    let path = format!("/proc/{}/smaps_rollup", pid.as_raw_nonzero());
-    let text = fs::read_to_string(&path).tried_on(path)?;
-    Ok(text.lines().filter(|line| line.starts_with("Private_")).filter_map(kilobytes).sum())
+/// Bytes that only one process has.
+#[derive(Default)]
+struct Private {
+    written: f64,
+    /// Of files as they are: shared by all who have them mapped, and the kernel's to take away.
+    file: f64,
+}
+
+impl Private {
+    fn of(pid: Pid) -> Outcome<Self> {
+        let path = format!("/proc/{}/smaps_rollup", pid.as_raw_nonzero());
+        let text = fs::read_to_string(&path).tried_on(path)?;
+        let sum = |start: &str| text.lines().filter(|line| line.starts_with(start)).filter_map(kilobytes).sum::<f64>();
+        let written = sum("Anonymous:");
+        Ok(Self { written, file: (sum("Private_") - written).max(0.0) })
+    }
 }
 
 /// What a protected process has mapped, in bytes.
