@@ -59,8 +59,8 @@ pub struct Case {
     pub root_only: bool,
     /// It makes calls that are exactly once on io_uring only.
     pub ring_only: bool,
-    /// The program makes a ring of its own, which a container's filter forbids it.
-    pub makes_ring: bool,
+    /// The program makes a ring or a userfaultfd of its own, which a container's filter forbids it.
+    pub forbidden_in_docker: bool,
     /// Options of `outlast run` that it needs, besides those of the attack.
     pub options: &'static [&'static str],
     /// It has several threads, or a userfaultfd, which are protected only where the kernel itself tracks written pages.
@@ -88,7 +88,7 @@ impl Case {
             given_up: false,
             root_only: false,
             ring_only: false,
-            makes_ring: false,
+            forbidden_in_docker: false,
             options: &[],
             has_threads: false,
         }
@@ -132,8 +132,8 @@ impl Case {
         self
     }
 
-    pub const fn makes_ring(mut self) -> Case {
-        self.makes_ring = true;
+    pub const fn forbidden_in_docker(mut self) -> Case {
+        self.forbidden_in_docker = true;
         self
     }
 

@@ -345,7 +345,7 @@ pub fn all() -> Vec<Test> {
         let allowed = |s: &Setting| {
             (s.user == User::Root || !case.root_only)
                 && (s.ring || !case.ring_only)
-                && (s.user != User::Docker || !case.makes_ring)
+                && (s.user != User::Docker || !case.forbidden_in_docker)
                 && (s.tracker == Tracker::Async || !case.has_threads)
         };
         for setting in Setting::all().into_iter().filter(allowed) {

@@ -29,11 +29,14 @@ pub const CASES: &[Case] = &[
         .with_threads(),
     Case::new("page_server_life", |_| Ok(page_server("life", "200")), |_| Drive::Pipes(Input::none())).with_threads(),
     Case::new("own_faults_forked", |_| Ok(own_faults("forked")), |_| Drive::Pipes(Input::none()))
-        .may_report(&[Degradation::OwnFaults, Degradation::Children]),
+        .may_report(&[Degradation::OwnFaults, Degradation::Children])
+        .forbidden_in_docker(),
     Case::new("own_faults_handed", |_| Ok(own_faults("handed")), |_| Drive::Pipes(Input::none()))
-        .may_report(&[Degradation::OwnFaults, Degradation::Children]),
+        .may_report(&[Degradation::OwnFaults, Degradation::Children])
+        .forbidden_in_docker(),
     Case::new("own_faults_shared", |_| Ok(own_faults("shared")), |_| Drive::Pipes(Input::none()))
-        .may_report(&[Degradation::OwnFaults]),
+        .may_report(&[Degradation::OwnFaults])
+        .forbidden_in_docker(),
     Case::new("own_faults_device", |_| Ok(own_faults("device")), |_| Drive::Pipes(Input::none()))
         .root_only()
         .with_threads()
