@@ -3,6 +3,7 @@
 //!
 //! A program is known by the name that `outlast ps` shows.
 
+pub mod change;
 pub mod checkpoint;
 pub mod crash;
 pub mod hang;

@@ -132,10 +132,10 @@ enum Journal {
 
 /// What counts as a storm.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Storm(Option<storm::Settings>);
+pub struct Storm(pub Option<storm::Settings>);
 
 impl Storm {
-    fn parse(text: &str) -> Result<Storm, String> {
+    pub fn parse(text: &str) -> Result<Storm, String> {
         if text == "never" {
             return Ok(Storm(None));
         }
@@ -146,15 +146,18 @@ impl Storm {
     }
 }
 
+/// What a command of an alert is not.
+pub const RELATIVE_ALERT: &str = "--alert begins with the absolute path of a program";
+
 /// More are not remembered.
 const MOST_RECOVERIES: u32 = 10_000;
 
 /// What counts as a hang.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Hang(Option<Duration>);
+pub struct Hang(pub Option<Duration>);
 
 impl Hang {
-    fn parse(text: &str) -> Result<Hang, String> {
+    pub fn parse(text: &str) -> Result<Hang, String> {
         match text {
             "learn" => Ok(Hang(None)),
             _ => duration::parse(text).map(|limit| Hang(Some(limit))),
@@ -162,19 +165,16 @@ impl Hang {
     }
 }
 
-/// What `--every auto` begins with.
-const AUTO: Duration = Duration::from_secs(1);
-
 /// How often to commit while the program computes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Every {
+pub enum Every {
     Auto,
     Never,
     At(Duration),
 }
 
 impl Every {
-    fn parse(text: &str) -> Result<Every, String> {
+    pub fn parse(text: &str) -> Result<Every, String> {
         match text {
             "auto" => Ok(Every::Auto),
             "never" => Ok(Every::Never),
@@ -188,9 +188,7 @@ impl How {
     pub fn is_impossible(&self) -> Option<&'static str> {
         let lacks = self.tracker == Tracker::Async && !outlast_supervisor::privileges::kernel_notes_written_pages();
         let relative = self.alert.first().is_some_and(|program| !program.starts_with('/'));
-        lacks
-            .then_some("--tracker async needs Linux 6.7; use --tracker auto")
-            .or(relative.then_some("--alert begins with the absolute path of a program"))
+        lacks.then_some("--tracker async needs Linux 6.7; use --tracker auto").or(relative.then_some(RELATIVE_ALERT))
     }
 
     /// Are commits made only when asked for?
@@ -203,7 +201,7 @@ impl How {
         let outputs = if self.commit == When::Each { Visible::Each } else { Visible::Together };
         let sparing = self.every == Every::Auto;
         Wishes {
-            crash: crash::Settings { retries: self.retries },
+            crash: Some(crash::Settings { retries: self.retries }),
             visible: (self.commit != When::Manual).then_some(visible::Settings { outputs }),
             checkpoint: self.interval().map(|every| checkpoint::Settings { every, sparing }),
             hang: self.hang(),
@@ -216,7 +214,7 @@ impl How {
         let mut options = Options {
             #[cfg(feature = "mutants")]
             mutants: self.test_hook.iter().fold(0, |all, mutant| all | mutant.bit()),
-            retries: self.retries,
+            retries: Some(self.retries),
             ring_len: self.ring,
             generations: self.generations,
             hang: self.hang(),
@@ -247,7 +245,7 @@ impl How {
     fn interval(&self) -> Option<Duration> {
         match self.every {
             // A commit in the middle of a hang would be what is gone back to.
-            Every::Auto if self.commit != When::Manual && self.hang.is_none() => Some(AUTO),
+            Every::Auto if self.commit != When::Manual && self.hang.is_none() => Some(checkpoint::AUTO.every),
             Every::Auto | Every::Never => None,
             Every::At(interval) => Some(interval),
         }

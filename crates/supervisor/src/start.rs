@@ -155,6 +155,7 @@ fn describe(request: &Request, exe: PathBuf, stores: &StorePlace) -> Meta {
         recoveries_before: 0,
         going_back: None,
         encryption: None,
+        changed: None,
         ended: None,
     }
 }

@@ -4,9 +4,7 @@
 //! from somebody else, or went to somebody else, only the engine can tell: it keeps a list, which is part of a commit.
 
 use super::look::{self, Identity};
-use crate::calls::unseen::chosen;
 use crate::descriptors::for_each_open;
-use crate::lag;
 use crate::signals::SIGENGINE;
 use crate::state::{object, Engine};
 use crate::sys::{err, nr, syscall};
@@ -80,7 +78,8 @@ pub fn load(e: &mut Engine) {
 
 /// Somebody else has, or gets, what is open as `fd`.
 pub fn share(e: &mut Engine, fd: i32) {
-    if (chosen(e) || lag::is_on(e)) && e.fds.kind(fd) == kind::REGULAR {
+    // Also where a commit stands before every output: that may change.
+    if e.fds.kind(fd) == kind::REGULAR {
         if let Ok(look) = look::of(fd) {
             e.undo.shared.add(look.identity);
         }
