@@ -70,6 +70,9 @@ impl Reader {
         self.said.0 = of_users;
         self.policies = Policies::new(folders);
         self.watching.follow(self.policies.clone());
+        if is_asked {
+            self.watching.have_programs_follow();
+        }
         let failed = self.marks.follow(&self.watching.execs, &self.policies);
         for (path, e) in failed.iter().filter(|(path, _)| !self.said.1.contains(path)) {
             say(format_args!("{}: {e}", path.display()));

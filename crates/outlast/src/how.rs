@@ -73,6 +73,12 @@ pub struct How {
     /// Whether systemd's journal is told what is in the log
     #[arg(long, value_enum, value_name = "WHEN", num_args = 0..=1, default_value = "auto", default_missing_value = "yes", require_equals = true)]
     journal: Journal,
+    /// Which modules protect it, and no others; once for each, or with commas between (crash,visible)
+    ///
+    /// Unless told: crash, visible, checkpoint but with --commit manual or --hang, storm, and hang with --hang. Other options say how each does. See `outlast
+    /// module`, by which that changes while the program runs.
+    #[arg(long, value_enum, value_name = "MODULE", value_delimiter = ',')]
+    modules: Vec<Name>,
     /// Read the whole store back at once when the program is recovered
     #[arg(long)]
     eager: bool,
@@ -120,6 +126,21 @@ enum Faults {
     Samples,
     /// The kernel counts them
     Count,
+}
+
+/// A module.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Name {
+    /// Recovers it from deaths
+    Crash,
+    /// Commits before whatever others can see
+    Visible,
+    /// Commits while it computes
+    Checkpoint,
+    /// Ends what hangs
+    Hang,
+    /// Tells of many recoveries in a short time
+    Storm,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -188,37 +209,73 @@ impl How {
     pub fn is_impossible(&self) -> Option<&'static str> {
         let lacks = self.tracker == Tracker::Async && !outlast_supervisor::privileges::kernel_notes_written_pages();
         let relative = self.alert.first().is_some_and(|program| !program.starts_with('/'));
-        lacks.then_some("--tracker async needs Linux 6.7; use --tracker auto").or(relative.then_some(RELATIVE_ALERT))
+        lacks
+            .then_some("--tracker async needs Linux 6.7; use --tracker auto")
+            .or(relative.then_some(RELATIVE_ALERT))
+            .or(self.contradicts_modules())
     }
 
     /// Are commits made only when asked for?
     pub fn is_manual(&self) -> bool {
-        self.commit == When::Manual
+        self.visible().is_none()
     }
 
     /// What the modules are to do.
     pub fn wishes(&self) -> Wishes {
-        let outputs = if self.commit == When::Each { Visible::Each } else { Visible::Together };
-        let sparing = self.every == Every::Auto;
         Wishes {
-            crash: Some(crash::Settings { retries: self.retries }),
-            visible: (self.commit != When::Manual).then_some(visible::Settings { outputs }),
-            checkpoint: self.interval().map(|every| checkpoint::Settings { every, sparing }),
+            crash: self.has(Name::Crash, true).then_some(crash::Settings { retries: self.retries }),
+            visible: self.visible(),
+            checkpoint: self.checkpoint(),
             hang: self.hang(),
-            storm: self.storm.0,
+            storm: self.storm.0.filter(|_| self.has(Name::Storm, true)),
         }
+    }
+
+    /// The command that is run when there is a storm.
+    pub fn alert(&self) -> &[String] {
+        &self.alert
+    }
+
+    /// Does this module protect it? `usually`: unless modules are named.
+    fn has(&self, module: Name, usually: bool) -> bool {
+        if self.modules.is_empty() {
+            usually
+        } else {
+            self.modules.contains(&module)
+        }
+    }
+
+    /// Options of a module that is not named, or that leave nothing of one that is.
+    fn contradicts_modules(&self) -> Option<&'static str> {
+        let named = |module| self.modules.contains(&module);
+        let (is_left_out, has_nothing) = (|module| !self.modules.is_empty() && !named(module), named);
+        let visible = has_nothing(Name::Visible) && self.commit == When::Manual
+            || is_left_out(Name::Visible) && self.commit == When::Each;
+        let checkpoint = has_nothing(Name::Checkpoint) && self.every == Every::Never
+            || is_left_out(Name::Checkpoint) && matches!(self.every, Every::At(_));
+        let hang = is_left_out(Name::Hang) && self.hang.is_some();
+        let storm =
+            has_nothing(Name::Storm) && self.storm.0.is_none() || is_left_out(Name::Storm) && !self.alert.is_empty();
+        let words = [
+            (visible, "--modules and --commit contradict each other about visible"),
+            (checkpoint, "--modules and --every contradict each other about checkpoint"),
+            (hang, "--hang needs the module hang, which --modules does not name"),
+            (storm, "--modules and --storm or --alert contradict each other about storm"),
+        ];
+        words.into_iter().find_map(|(is_so, words)| is_so.then_some(words))
     }
 
     /// How the engine is to do what it does, whatever the modules say. `designated`: a policy wants it.
     pub fn options(&self, designated: bool) -> Options {
+        let Wishes { crash, hang, storm, .. } = self.wishes();
         let mut options = Options {
             #[cfg(feature = "mutants")]
             mutants: self.test_hook.iter().fold(0, |all, mutant| all | mutant.bit()),
-            retries: Some(self.retries),
+            retries: crash.map(|crash| crash.retries),
             ring_len: self.ring,
             generations: self.generations,
-            hang: self.hang(),
-            storm: self.storm.0,
+            hang,
+            storm,
             alert: self.alert.clone(),
             journal: match self.journal {
                 Journal::Yes => true,
@@ -238,17 +295,25 @@ impl How {
         options
     }
 
-    fn hang(&self) -> Option<hang::Settings> {
-        self.hang.map(|Hang(limit)| hang::Settings::with_limit(limit))
+    fn visible(&self) -> Option<visible::Settings> {
+        let outputs = if self.commit == When::Each { Visible::Each } else { Visible::Together };
+        self.has(Name::Visible, self.commit != When::Manual).then_some(visible::Settings { outputs })
     }
 
-    fn interval(&self) -> Option<Duration> {
-        match self.every {
-            // A commit in the middle of a hang would be what is gone back to.
-            Every::Auto if self.commit != When::Manual && self.hang.is_none() => Some(checkpoint::AUTO.every),
-            Every::Auto | Every::Never => None,
-            Every::At(interval) => Some(interval),
-        }
+    fn checkpoint(&self) -> Option<checkpoint::Settings> {
+        // A commit in the middle of a hang would be what is gone back to.
+        let usually = self.every != Every::Auto || self.commit != When::Manual && self.hang.is_none();
+        let settings = match self.every {
+            Every::Auto => checkpoint::AUTO,
+            Every::Never => return None,
+            Every::At(every) => checkpoint::Settings { every, sparing: false },
+        };
+        self.has(Name::Checkpoint, usually).then_some(settings)
+    }
+
+    fn hang(&self) -> Option<hang::Settings> {
+        let limit = self.hang.and_then(|Hang(limit)| limit);
+        self.has(Name::Hang, self.hang.is_some()).then_some(hang::Settings::with_limit(limit))
     }
 }
 

@@ -1,6 +1,7 @@
 //! `outlast module`: the policies that protect programs, and how each does.
 
 mod add;
+mod follow;
 
 use crate::listing::names;
 use crate::output::{self, columns};
@@ -28,6 +29,10 @@ enum Command {
     List(List),
     Add(Add),
     Remove(Remove),
+    #[command(name = outlast_daemon::DESIGNATED, hide = true)]
+    Designated(follow::Designated),
+    #[command(name = outlast_daemon::FOLLOW, hide = true)]
+    Follow(follow::Follow),
 }
 
 /// List all modules and the programs that each protects, or those of a program and their settings
@@ -81,6 +86,8 @@ impl Module {
                     Ok(2)
                 }
             },
+            Command::Designated(command) => command.execute(),
+            Command::Follow(command) => command.execute(),
             Command::Remove(Remove { module, program }) => change_of(&program, &Change::Remove(module)),
         }
     }

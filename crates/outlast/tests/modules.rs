@@ -128,6 +128,36 @@ fn what_cannot_be_is_refused_and_all_stays() {
 }
 
 #[test]
+fn a_program_begins_with_the_modules_that_are_named() {
+    let home = Home::new();
+    for (options, expected) in [
+        ("--modules crash", "crash --retries 3"),
+        ("--modules crash,hang --retries 5", "crash --retries 5, hang --hang"),
+        ("--modules=visible --modules=checkpoint --commit each", "visible --commit each, checkpoint --every auto"),
+        ("--modules hang --hang=9s", "hang --hang=9s"),
+        ("--modules storm --alert /bin/true", "storm --storm 5:1m --alert=/bin/true"),
+        ("--modules checkpoint --commit manual", "checkpoint --every auto"),
+    ] {
+        let options: Vec<&str> = options.split(' ').collect();
+        let it = Obedient::start(&home, "it", &options);
+        assert_eq!(settings(&home, "it").join(", "), expected);
+        assert_eq!(it.end().status.code(), Some(0));
+    }
+    for options in [
+        "--modules nonsense",
+        "--modules crash --hang",
+        "--modules visible --commit manual",
+        "--modules crash --every 5ms",
+        "--modules checkpoint --every never",
+        "--modules crash --alert /bin/true",
+        "--modules crash --durable 200ms",
+    ] {
+        let output = home.outlast(["run"].into_iter().chain(options.split(' ')).chain(["--", "true"])).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{options}: {}", said(&output));
+    }
+}
+
+#[test]
 fn more_and_fewer_tries_count_at_once() {
     for (from, to) in [("1", "5"), ("9", "2")] {
         let home = Home::new();

@@ -108,6 +108,30 @@ impl Wishes {
         self
     }
 
+    /// The changes that make other wishes of these.
+    pub fn towards(&self, alert: &[String], other: &Self, other_alert: &[String]) -> Vec<Change> {
+        let differs = |module: &&str| self.words(module, alert) != other.words(module, other_alert);
+        let modules = [crash::NAME, visible::NAME, checkpoint::NAME, hang::NAME, storm::NAME];
+        let change = |module: &str| other.added(module, other_alert).map_or(Change::Remove(module.into()), Change::Add);
+        modules.into_iter().filter(differs).map(change).collect()
+    }
+
+    /// All that a module is told; none: it does not protect the program.
+    fn added(&self, module: &str, alert: &[String]) -> Option<Added> {
+        Some(match module {
+            crash::NAME => Added::Crash { retries: Some(self.crash?.retries) },
+            visible::NAME => Added::Visible { outputs: Some(self.visible?.outputs) },
+            checkpoint::NAME => Added::Checkpoint {
+                every: Some(match self.checkpoint? {
+                    checkpoint::AUTO => Every::Auto,
+                    checkpoint::Settings { every, .. } => Every::At(every),
+                }),
+            },
+            hang::NAME => Added::Hang { limit: Some(self.hang?.limit.map_or(Limit::Learnt, Limit::At)) },
+            _ => Added::Storm { measure: Some(self.storm?), alert: Some(alert.to_vec()) },
+        })
+    }
+
     fn settings_of(&self, module: &str) -> Result<Option<Payload>, Failure> {
         Ok(self.settings()?.into_iter().find(|(name, _)| *name == module).map(|(_, payload)| payload))
     }

@@ -186,6 +186,7 @@ fn copy(
         commits_before: 0,
         recoveries_before: 0,
         changed: None,
+        designated: None,
         ..original.clone()
     };
     Ok((session, meta))

@@ -57,6 +57,9 @@ pub struct Meta {
     /// The change of its modules that was made last.
     #[serde(default)]
     pub changed: Option<Made>,
+    /// The file that policies were asked about, where one has it protected.
+    #[serde(default)]
+    pub designated: Option<Text>,
     /// How the program ended, once it has.
     pub ended: Option<Ended>,
 }

@@ -156,6 +156,7 @@ fn describe(request: &Request, exe: PathBuf, stores: &StorePlace) -> Meta {
         going_back: None,
         encryption: None,
         changed: None,
+        designated: request.begun.as_ref().map(|begun| begun.called.clone().into()),
         ended: None,
     }
 }

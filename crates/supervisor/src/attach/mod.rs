@@ -145,6 +145,7 @@ pub fn attach(request: &Request) -> Result<(Attached, Watch), Error> {
         going_back: None,
         encryption,
         changed: None,
+        designated: None,
         ended: None,
     };
     let parts = Parts { folder, lock, stores, meta, command, signals, decides };
