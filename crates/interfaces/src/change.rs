@@ -1,7 +1,7 @@
 //! What a person wishes of the modules of a program that runs.
 
-use crate::storm;
 use crate::sysc::Visible;
+use crate::{generations, storm};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -29,6 +29,9 @@ pub enum Added {
     },
     Hang {
         limit: Option<Limit>,
+    },
+    Generations {
+        settings: Option<generations::Settings>,
     },
     Storm {
         measure: Option<storm::Settings>,

@@ -6,6 +6,7 @@
 pub mod change;
 pub mod checkpoint;
 pub mod crash;
+pub mod generations;
 pub mod hang;
 pub mod peri;
 pub mod pmc;

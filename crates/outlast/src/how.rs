@@ -7,7 +7,7 @@ use outlast_image::inject::option;
 #[cfg(feature = "mutants")]
 use outlast_image::mutant::Mutant;
 use outlast_interfaces::sysc::Visible;
-use outlast_interfaces::{checkpoint, crash, hang, storm, visible};
+use outlast_interfaces::{checkpoint, crash, generations, hang, storm, visible};
 use outlast_pins::Wishes;
 use outlast_supervisor::journal;
 use outlast_supervisor::options::Options;
@@ -75,7 +75,7 @@ pub struct How {
     journal: Journal,
     /// Which modules protect it, and no others; once for each, or with commas between (crash,visible)
     ///
-    /// Unless told: crash, visible, checkpoint but with --commit manual or --hang, storm, and hang with --hang. Other options say how each does. See `outlast
+    /// Unless told: crash, visible, checkpoint but with --commit manual or --hang, storm, generations with --generations, hang with --hang. Other options say how each does. See `outlast
     /// module`, by which that changes while the program runs.
     #[arg(long, value_enum, value_name = "MODULE", value_delimiter = ',')]
     modules: Vec<Name>,
@@ -137,6 +137,8 @@ enum Name {
     Visible,
     /// Commits while it computes
     Checkpoint,
+    /// Keeps older states
+    Generations,
     /// Ends what hangs
     Hang,
     /// Tells of many recoveries in a short time
@@ -226,6 +228,7 @@ impl How {
             crash: self.has(Name::Crash, true).then_some(crash::Settings { retries: self.retries }),
             visible: self.visible(),
             checkpoint: self.checkpoint(),
+            generations: self.generations(),
             hang: self.hang(),
             storm: self.storm.0.filter(|_| self.has(Name::Storm, true)),
         }
@@ -253,12 +256,14 @@ impl How {
             || is_left_out(Name::Visible) && self.commit == When::Each;
         let checkpoint = has_nothing(Name::Checkpoint) && self.every == Every::Never
             || is_left_out(Name::Checkpoint) && matches!(self.every, Every::At(_));
+        let generations = is_left_out(Name::Generations) && self.generations.is_some();
         let hang = is_left_out(Name::Hang) && self.hang.is_some();
         let storm =
             has_nothing(Name::Storm) && self.storm.0.is_none() || is_left_out(Name::Storm) && !self.alert.is_empty();
         let words = [
             (visible, "--modules and --commit contradict each other about visible"),
             (checkpoint, "--modules and --every contradict each other about checkpoint"),
+            (generations, "--generations needs the module generations, which --modules does not name"),
             (hang, "--hang needs the module hang, which --modules does not name"),
             (storm, "--modules and --storm or --alert contradict each other about storm"),
         ];
@@ -273,7 +278,6 @@ impl How {
             mutants: self.test_hook.iter().fold(0, |all, mutant| all | mutant.bit()),
             retries: crash.map(|crash| crash.retries),
             ring_len: self.ring,
-            generations: self.generations,
             hang,
             storm,
             alert: self.alert.clone(),
@@ -311,9 +315,23 @@ impl How {
         self.has(Name::Checkpoint, usually).then_some(settings)
     }
 
+    fn generations(&self) -> Option<generations::Settings> {
+        let settings = self.generations.map_or(generations::USUAL, settings_of);
+        self.has(Name::Generations, self.generations.is_some()).then_some(settings)
+    }
+
     fn hang(&self) -> Option<hang::Settings> {
         let limit = self.hang.and_then(|Hang(limit)| limit);
         self.has(Name::Hang, self.hang.is_some()).then_some(hang::Settings::with_limit(limit))
+    }
+}
+
+/// What the module is told.
+pub fn settings_of(policy: Policy) -> generations::Settings {
+    generations::Settings {
+        every: Duration::from_nanos(policy.every_ns),
+        keep: Duration::from_nanos(policy.keep_ns),
+        budget: policy.budget,
     }
 }
 

@@ -266,8 +266,12 @@ fn programs_that_run_already_follow_policies_that_are_read_again() {
     fs::set_permissions(&user_state, fs::Permissions::from_mode(0o700)).unwrap();
     std::os::unix::fs::chown(&user_state, Some(65534), Some(65534)).unwrap();
     of_user.env("OUTLAST_STATE_DIR", &user_state).uid(65534).gid(65534);
-    let mut talks = [Conversation::with(daemon.command(&server).args(["-c", COUNTS])), Conversation::with(of_user.args(["-c", COUNTS]))];
-    let by_hand = daemon.home.outlast(["run", "--name", "by-hand", "--", SHELL, "-c", COUNTS]).stdin(Stdio::piped()).spawn();
+    let mut talks = [
+        Conversation::with(daemon.command(&server).args(["-c", COUNTS])),
+        Conversation::with(of_user.args(["-c", COUNTS])),
+    ];
+    let by_hand =
+        daemon.home.outlast(["run", "--name", "by-hand", "--", SHELL, "-c", COUNTS]).stdin(Stdio::piped()).spawn();
     daemon.home.await_protected("by-hand");
     let list = |state: &Path, name: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_outlast"));

@@ -94,7 +94,7 @@ fn each_module_is_added_told_otherwise_and_removed() {
     ];
     assert_eq!(changes(&home, "it"), expected);
     let list = said(&module(&home, "list"));
-    assert!(list.contains("hang        it") && list.contains("storm       - "), "{list}");
+    assert!(list.contains("hang         it") && list.contains("storm        - "), "{list}");
     let pins: Value =
         serde_json::from_slice(&home.outlast(["pin", "list", "--json"]).output().unwrap().stdout).unwrap();
     let pins = pins.as_array().unwrap().iter().filter(|pin| pin["programs"] == serde_json::json!(["it"]));
@@ -152,7 +152,8 @@ fn a_program_begins_with_the_modules_that_are_named() {
         "--modules crash --alert /bin/true",
         "--modules crash --durable 200ms",
     ] {
-        let output = home.outlast(["run"].into_iter().chain(options.split(' ')).chain(["--", "true"])).output().unwrap();
+        let output =
+            home.outlast(["run"].into_iter().chain(options.split(' ')).chain(["--", "true"])).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{options}: {}", said(&output));
     }
 }
@@ -229,6 +230,36 @@ fn changes_stay_whoever_watches_and_whatever_the_program_becomes() {
     let before = commits();
     std::thread::sleep(Duration::from_millis(300));
     assert_eq!(commits(), before, "nobody wants commits at intervals any more");
+}
+
+#[test]
+fn older_states_are_kept_from_now_on_otherwise_and_no_more() {
+    let home = Home::new();
+    let mut it = Obedient::start(&home, "it", &[]);
+    let output = home.outlast(["generations", "it"]).output().unwrap();
+    assert!(said(&output).contains("module add generations it"), "{}", said(&output));
+    it.say("x = 'before'");
+    done(&home, "add generations it --generations 50ms");
+    assert!(settings(&home, "it").contains(&"generations --generations 50ms:1h:256MiB".into()));
+    let number = it.keeps();
+    done(&home, "add generations it --generations 40ms:10m:64MiB");
+    it.say("x = 'after'");
+    assert!(it.numbers().contains(&number), "those that there are stay");
+    it.keeps();
+    let output = it.rewind(&number.to_string());
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(it.ask("x"), "before");
+    // Who takes over goes on with it.
+    let status = home.await_protected("it");
+    kill(&status["supervisor"], libc::SIGKILL);
+    home.await_event("it", "supervisor-restarted", 1);
+    it.keeps();
+    done(&home, "remove generations it");
+    let output = it.rewind("1s");
+    assert!(output.status.code() == Some(1) && said(&output).contains("keeps no generations"), "{}", said(&output));
+    kill(&home.await_protected("it")["pid"], libc::SIGKILL);
+    home.await_event("it", "recovered", 1);
+    assert_eq!(it.ask("x"), "before");
 }
 
 #[test]

@@ -5,9 +5,10 @@ use outlast_core::{Failure, Payload};
 use outlast_image::inject::option;
 use outlast_interfaces::change::{Added, Change, Every, Limit};
 use outlast_interfaces::sysc::Visible;
-use outlast_interfaces::{checkpoint, crash, hang, storm, visible};
+use outlast_interfaces::{checkpoint, crash, generations, hang, storm, visible};
 use outlast_supervisor::decision::Changed;
 use outlast_supervisor::options::Options;
+use std::time::Duration;
 
 /// Takes from the options what this module has asked for: how it is where nobody does.
 pub fn leave_to_nobody(options: &mut Options, module: &str) {
@@ -20,8 +21,16 @@ pub fn leave_to_nobody(options: &mut Options, module: &str) {
             options.interval_ns = 0;
             options.set(option::SPARING, false);
         }
+        generations::NAME => options.generations = None,
         _ => (),
     }
+}
+
+/// Bytes, as people write them.
+fn size(bytes: u64) -> String {
+    let units = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+    let whole = units.into_iter().find(|(_, unit)| bytes % unit == 0);
+    whole.map_or(bytes.to_string(), |(name, unit)| format!("{}{name}", bytes / unit))
 }
 
 /// The module that a change is about.
@@ -31,6 +40,7 @@ fn module_of(change: &Change) -> &str {
         Change::Add(Added::Crash { .. }) => crash::NAME,
         Change::Add(Added::Visible { .. }) => visible::NAME,
         Change::Add(Added::Checkpoint { .. }) => checkpoint::NAME,
+        Change::Add(Added::Generations { .. }) => generations::NAME,
         Change::Add(Added::Hang { .. }) => hang::NAME,
         Change::Add(Added::Storm { .. }) => storm::NAME,
     }
@@ -49,6 +59,11 @@ impl Wishes {
                 checkpoint::AUTO => "--every auto".into(),
                 checkpoint::Settings { every, .. } => format!("--every {}", humantime::format_duration(every)),
             },
+            generations::NAME => {
+                let generations::Settings { every, keep, budget } = self.generations?;
+                let time = |time: Duration| humantime::format_duration(time).to_string().replace(' ', "");
+                format!("--generations {}:{}:{}", time(every), time(keep), size(budget))
+            }
             hang::NAME => match self.hang?.limit {
                 None => "--hang".into(),
                 Some(limit) => format!("--hang={}", humantime::format_duration(limit)),
@@ -82,6 +97,9 @@ impl Wishes {
                 };
                 Self { checkpoint: Some(checkpoint), ..self }
             }
+            Added::Generations { settings } => {
+                Self { generations: Some(settings.or(self.generations).unwrap_or(generations::USUAL)), ..self }
+            }
             Added::Hang { limit } => {
                 let hang = match limit {
                     Some(Limit::Learnt) => hang::Settings::with_limit(None),
@@ -102,6 +120,7 @@ impl Wishes {
             crash::NAME => self.crash = None,
             visible::NAME => self.visible = None,
             checkpoint::NAME => self.checkpoint = None,
+            generations::NAME => self.generations = None,
             hang::NAME => self.hang = None,
             _ => self.storm = None,
         }
@@ -111,7 +130,7 @@ impl Wishes {
     /// The changes that make other wishes of these.
     pub fn towards(&self, alert: &[String], other: &Self, other_alert: &[String]) -> Vec<Change> {
         let differs = |module: &&str| self.words(module, alert) != other.words(module, other_alert);
-        let modules = [crash::NAME, visible::NAME, checkpoint::NAME, hang::NAME, storm::NAME];
+        let modules = [crash::NAME, visible::NAME, checkpoint::NAME, generations::NAME, hang::NAME, storm::NAME];
         let change = |module: &str| other.added(module, other_alert).map_or(Change::Remove(module.into()), Change::Add);
         modules.into_iter().filter(differs).map(change).collect()
     }
@@ -127,6 +146,7 @@ impl Wishes {
                     checkpoint::Settings { every, .. } => Every::At(every),
                 }),
             },
+            generations::NAME => Added::Generations { settings: Some(self.generations?) },
             hang::NAME => Added::Hang { limit: Some(self.hang?.limit.map_or(Limit::Learnt, Limit::At)) },
             _ => Added::Storm { measure: Some(self.storm?), alert: Some(alert.to_vec()) },
         })

@@ -11,7 +11,7 @@ use outlast_core::{Event, Failure, Manifest, Microkernel, Notice, Payload};
 use outlast_image::inject::option;
 use outlast_interfaces::proc::{self, Death, Decision, Step, Stuck};
 use outlast_interfaces::sysc::Visible;
-use outlast_interfaces::{checkpoint, crash, hang, peri, pmc, storm, sysc, visible};
+use outlast_interfaces::{checkpoint, crash, generations, hang, peri, pmc, storm, sysc, visible};
 use outlast_supervisor::again;
 use outlast_supervisor::decision::{Change, Changed, Decides, Parts};
 use outlast_supervisor::options::Options;
@@ -25,6 +25,7 @@ pub struct Wishes {
     pub crash: Option<crash::Settings>,
     pub visible: Option<visible::Settings>,
     pub checkpoint: Option<checkpoint::Settings>,
+    pub generations: Option<generations::Settings>,
     pub hang: Option<hang::Settings>,
     pub storm: Option<storm::Settings>,
 }
@@ -39,6 +40,11 @@ impl Wishes {
             crash: options.retries.map(|retries| crash::Settings { retries }),
             visible: (!is(option::NO_VISIBLE)).then_some(visible::Settings { outputs }),
             checkpoint: (!every.is_zero()).then_some(checkpoint::Settings { every, sparing: is(option::SPARING) }),
+            generations: options.generations.map(|policy| generations::Settings {
+                every: Duration::from_nanos(policy.every_ns),
+                keep: Duration::from_nanos(policy.keep_ns),
+                budget: policy.budget,
+            }),
             hang: options.hang,
             storm: options.storm,
         }
@@ -49,9 +55,10 @@ impl Wishes {
         let crash = self.crash.map(|_| crash::NAME);
         let visible = self.visible.map(|_| visible::NAME);
         let checkpoint = self.checkpoint.map(|_| checkpoint::NAME);
+        let generations = self.generations.map(|_| generations::NAME);
         let hang = self.hang.map(|_| hang::NAME);
         let storm = self.storm.map(|_| storm::NAME);
-        [crash, visible, checkpoint, hang, storm].into_iter().flatten().collect()
+        [crash, visible, checkpoint, generations, hang, storm].into_iter().flatten().collect()
     }
 
     /// Each module, and what it is told.
@@ -65,6 +72,9 @@ impl Wishes {
         }
         if let Some(settings) = &self.checkpoint {
             all.push((checkpoint::NAME, Payload::of(settings)?));
+        }
+        if let Some(settings) = &self.generations {
+            all.push((generations::NAME, Payload::of(settings)?));
         }
         if let Some(settings) = &self.hang {
             all.push((hang::NAME, Payload::of(settings)?));

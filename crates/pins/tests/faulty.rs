@@ -102,6 +102,7 @@ fn load(failures: &[String]) -> impl Fn(&str, &mut Options) -> Result<Box<dyn De
             crash: Some(crash::Settings { retries: 3 }),
             visible: Some(visible::Settings { outputs: outlast_interfaces::sysc::Visible::Each }),
             checkpoint: Some(checkpoint::Settings { every: Duration::from_secs(1), sparing: true }),
+            generations: None,
             hang: None,
             storm: None,
         };

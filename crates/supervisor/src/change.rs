@@ -71,6 +71,9 @@ impl Supervisor {
         if let Change::Add(_) = change {
             self.forgive();
         }
+        if before.generations != self.meta.options.generations {
+            self.keep_otherwise();
+        }
         self.tell_engine();
         self.log_change();
         Ok(())

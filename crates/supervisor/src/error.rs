@@ -36,7 +36,7 @@ pub enum Error {
     NotStopped(String),
     /// nothing is left to resume {0} from: it ended by itself
     NothingLeft(String),
-    /// {0} keeps no generations; start it with `outlast run --generations 10s`
+    /// {0} keeps no generations; start it with `outlast run --generations 10s`, or call `outlast module add generations {0}`
     NoGenerations(String),
     /// {0} has no such generation; there are {1}
     NoSuchGeneration(String, String),

@@ -88,3 +88,4 @@ mod wish;
 pub mod wishing;
 
 pub use error::Error;
+pub use outlast_archive::Policy;

@@ -2,6 +2,7 @@
 
 use crate::how::{self, Hang, Storm};
 use clap::{Args, Subcommand, ValueEnum};
+use outlast_archive::Policy;
 use outlast_interfaces::change::{Added, Change, Every, Limit};
 use outlast_interfaces::sysc::Visible;
 
@@ -20,6 +21,7 @@ enum Module {
     Crash(Crash),
     Visible(OfVisible),
     Checkpoint(Checkpoint),
+    Generations(Generations),
     Hang(OfHang),
     Storm(OfStorm),
 }
@@ -57,6 +59,15 @@ struct Checkpoint {
     /// At least this often (50ms, 1s); auto: every second, or less often where that would take more than a hundredth of the time
     #[arg(long, value_name = "DURATION", value_parser = how::Every::parse)]
     every: Option<how::Every>,
+}
+
+/// Keeps older states of it: see `outlast generations` and `outlast rewind`. Where it is removed, those that there are go, too
+#[derive(Args)]
+struct Generations {
+    program: String,
+    /// One every so often, for so long, in so much room (10s:1h:256MiB); the last two may be left out
+    #[arg(long, value_name = "EVERY:FOR:BUDGET")]
+    generations: Option<Policy>,
 }
 
 /// Ends what hangs, to go on from the last commit; best without checkpoint, which commits in the middle of a hang, too
@@ -104,6 +115,9 @@ impl Add {
                     None => None,
                 };
                 (program, Added::Checkpoint { every })
+            }
+            Module::Generations(Generations { program, generations }) => {
+                (program, Added::Generations { settings: generations.map(how::settings_of) })
             }
             Module::Hang(OfHang { program, hang }) => {
                 (program, Added::Hang { limit: hang.map(|Hang(limit)| limit.map_or(Limit::Learnt, Limit::At)) })
