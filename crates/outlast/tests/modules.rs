@@ -312,6 +312,68 @@ fn a_program_that_dies_meanwhile_is_recovered_and_the_change_is_made() {
 }
 
 #[test]
+fn whoever_dies_meanwhile_and_whatever_else_goes_on_the_change_is_made_or_not() {
+    let home = Home::new();
+    let mut it = Obedient::start(&home, "it", &[]);
+    let mut seed = 79;
+    for n in 1..=24 {
+        it.say("x += 1");
+        let status = home.await_protected("it");
+        let words = format!("add crash it --retries {}", n + 10);
+        let mut commands =
+            vec![begin(&home, &words), begin(&home, "add visible it"), begin(&home, "remove visible it")];
+        if n % 4 == 0 {
+            let mut upgrade = home.outlast(["upgrade", "it"]);
+            commands.push(upgrade.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
+        }
+        pause(&mut seed);
+        for process in [&["pid", "supervisor"][..], &["supervisor", "pid"], &["anchor", "pid"], &["pid"]][n % 4] {
+            kill(&status[*process], libc::SIGKILL);
+        }
+        let outputs: Vec<Output> = commands.into_iter().map(finish).collect();
+        assert!(outputs[0].status.success(), "round {n}: {}", said(&outputs[0]));
+        assert_eq!(it.ask("x"), n.to_string(), "round {n}");
+        until("a supervisor", || home.status("it")["supervisor"].as_i64().is_some());
+        assert_eq!(settings(&home, "it")[0], format!("crash --retries {}", n + 10), "round {n}");
+        done(&home, "add visible it");
+    }
+}
+
+#[test]
+fn a_program_that_becomes_others_meanwhile_stays_protected_as_is_wished() {
+    let home = Home::new();
+    let script = "import os, sys, time
+n = int(sys.argv[1])
+print(n, flush=True)
+time.sleep(0.02)
+if n < 120: os.execv('/usr/bin/python3', ['python3', '-S', '-E', '-c', os.environ['SCRIPT'], str(n + 1)])
+";
+    let mut run = home.outlast(["run", "--name", "it", "--", "/usr/bin/python3", "-c", script, "0"]);
+    let child = run.env("SCRIPT", script).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    home.await_status("it", |status| status["pid"].as_i64().is_some());
+    let mut made = 0;
+    for n in 1..=40 {
+        let output = module(&home, &format!("add crash it --retries {n}"));
+        if output.status.success() {
+            made += 1;
+            let list = module(&home, "list it --json");
+            assert!(said(&list).contains(&format!("--retries {n}\"")), "{}", said(&list));
+        } else {
+            // It has come to its end, or is just not to be had.
+            assert!(
+                said(&output).contains("does not run") || said(&output).contains("not protected"),
+                "{}",
+                said(&output)
+            );
+        }
+    }
+    assert!(made >= 10, "{made} changes were made");
+    let output = finish(child);
+    let expected: String = (0..=120).map(|n| format!("{n}\n")).collect();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), expected, "{:?}", home.events("it"));
+}
+
+#[test]
 fn a_program_that_is_stopped_is_to_be_continued_first() {
     let home = Home::new();
     let mut it = Obedient::start(&home, "it", &[]);
@@ -332,9 +394,9 @@ fn a_program_that_is_stopped_is_to_be_continued_first() {
 
 /// Nothing that was seen while commits stood before outputs is lost or repeated, whenever they are switched off and on and whatever dies
 /// meanwhile; and files are at all times as one that never died would have left them.
-fn outputs_are_exact(threads: bool, seed: u64, rounds: usize) {
+fn outputs_are_exact(threads: bool, options: &[&str], seed: u64, rounds: usize) {
     let home = Home::new();
-    let streams = Streams::begin(&home, threads);
+    let streams = Streams::begin(&home, threads, options);
     let mut seed = seed;
     for n in 0..rounds {
         let recovered = |times| home.await_event("it", "recovered", times);
@@ -370,10 +432,26 @@ fn outputs_are_exact(threads: bool, seed: u64, rounds: usize) {
 
 #[test]
 fn outputs_are_neither_lost_nor_repeated_when_commits_are_switched_off_and_on() {
-    outputs_are_exact(false, 5, 12);
+    outputs_are_exact(false, &[], 5, 12);
 }
 
 #[test]
 fn nor_are_those_of_threads_that_wait_for_room() {
-    outputs_are_exact(true, 7, 12);
+    outputs_are_exact(true, &[], 7, 12);
+}
+
+#[test]
+fn nor_where_pages_are_found_by_faults_and_commits_come_at_intervals() {
+    outputs_are_exact(false, &["--tracker", "mprotect", "--every", "2ms"], 11, 8);
+    outputs_are_exact(true, &["--every", "2ms"], 17, 8);
+}
+
+#[test]
+fn nor_without_a_ring() {
+    outputs_are_exact(false, &["--no-io-uring"], 19, 8);
+}
+
+#[test]
+fn nor_where_they_are_on_the_medium_or_alone() {
+    outputs_are_exact(true, &["--commit", "each", "--durable=visible"], 13, 8);
 }

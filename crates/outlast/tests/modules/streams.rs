@@ -57,7 +57,7 @@ impl Seen {
 }
 
 impl<'h> Streams<'h> {
-    pub fn begin(home: &'h Home, threads: bool) -> Self {
+    pub fn begin(home: &'h Home, threads: bool, options: &[&str]) -> Self {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/modules/outputs.c");
         let program = home.file("outputs");
         let output =
@@ -65,8 +65,8 @@ impl<'h> Streams<'h> {
         assert!(output.status.success(), "{}", said(&output));
         let files: Vec<PathBuf> =
             ["first", "second"][..1 + usize::from(threads)].iter().map(|name| home.file(name)).collect();
-        let mut command = home.outlast(["run", "--name", "it", "--"]);
-        command.arg(program).args(&files).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut command = home.outlast(["run", "--name", "it"]);
+        command.args(options).arg("--").arg(program).args(&files).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let (mut first, mut second) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
         let seen: Vec<_> = files.iter().map(|_| Arc::new(Mutex::new(Seen::default()))).collect();
