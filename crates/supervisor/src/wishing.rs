@@ -32,6 +32,7 @@ pub(crate) const UNFINISHED_PARTS: &str = "modules.new";
 /// How long all that may take, and how often a supervisor is asked to look: it may have other things to do.
 const PATIENCE: Duration = Duration::from_secs(20);
 const PULSE: Duration = Duration::from_millis(20);
+const FIRST: Duration = Duration::from_millis(1);
 /// How long the engine may take to come to a point where it changes its ways.
 const ENGINE: Duration = Duration::from_secs(5);
 /// How long a supervisor may be stopped before nothing is expected of it.
@@ -114,6 +115,7 @@ fn ask_once(folder: &ProgramFolder, change: &Change, asked: Instant) -> Result<O
     folder.remove(ANSWER);
     write(folder, UNFINISHED, &encoded(&wish))?;
     folder.rename(UNFINISHED, WISH)?;
+    let mut pulse = FIRST;
     loop {
         if let Some(answer) = answer(folder, wish.number) {
             return Ok(answer);
@@ -138,7 +140,8 @@ fn ask_once(folder: &ProgramFolder, change: &Change, asked: Instant) -> Result<O
             return Err(not_changed(folder, why.into()));
         }
         wake_supervisor(folder);
-        std::thread::sleep(PULSE);
+        std::thread::sleep(pulse);
+        pulse = (2 * pulse).min(PULSE);
     }
 }
 
