@@ -340,6 +340,45 @@ fn whoever_dies_meanwhile_and_whatever_else_goes_on_the_change_is_made_or_not() 
 }
 
 #[test]
+fn whoever_resumes_after_everything_died_meanwhile_finds_the_old_or_the_new() {
+    let home = Home::new();
+    let mut it = Obedient::start(&home, "it", &["--every", "never"]);
+    let (mut seed, mut found) = (83, [0, 0]);
+    for n in 1..=24 {
+        it.say("x += 1");
+        assert_eq!(it.ask("x"), n.to_string(), "round {n}");
+        let status = home.await_protected("it");
+        let had = settings(&home, "it").iter().any(|module| module.starts_with("visible"));
+        let child = begin(&home, if had { "remove visible it" } else { "add visible it" });
+        pause(&mut seed);
+        kill_everything(&status);
+        // It may say either, or that nobody was there any more.
+        let output = finish(child);
+        let _ = it.end();
+        let mut resume = home.outlast(["resume", "it"]);
+        it = Obedient::begin(&home, "it", &mut resume);
+        it.told = 100 * n;
+        until("life", || home.status("it")["protected"] == true);
+        let has = settings(&home, "it").iter().any(|module| module.starts_with("visible"));
+        assert!(!output.status.success() || has != had, "round {n}: {} and has it: {has}", said(&output));
+        found[usize::from(has == had)] += 1;
+        // What the engine does is what it is said to do, from the first moment on that it is asked.
+        let commits = || home.status("it")["commits"].as_u64().unwrap();
+        it.ask("0");
+        let before = commits();
+        for _ in 0..5 {
+            it.ask("0");
+        }
+        let made = commits() - before;
+        assert!(if has { made >= 5 } else { made == 0 }, "round {n}: {made} commits, has it: {has}");
+        // Without commits before outputs the state is the last commit's.
+        let output = home.outlast(["commit", "it"]).output().unwrap();
+        assert!(output.status.success(), "{}", said(&output));
+    }
+    assert!(found[0] > 0, "the change was made {} times of 24", found[0]);
+}
+
+#[test]
 fn a_program_that_becomes_others_meanwhile_stays_protected_as_is_wished() {
     let home = Home::new();
     let script = "import os, sys, time
