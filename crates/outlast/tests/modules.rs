@@ -379,6 +379,30 @@ fn whoever_resumes_after_everything_died_meanwhile_finds_the_old_or_the_new() {
 }
 
 #[test]
+fn what_was_wished_of_a_program_that_is_over_is_none_of_the_next_one_of_its_name() {
+    let home = Home::new();
+    let mut it = Obedient::start(&home, "it", &[]);
+    // The supervisor stands still, and whoever wished something of it has gone before there is an answer.
+    let status = home.await_protected("it");
+    kill(&status["supervisor"], libc::SIGSTOP);
+    let mut child = begin(&home, "add crash it --retries 9");
+    until("the wish", || home.state().join("it/change").exists());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let wish = std::fs::read(home.state().join("it/change")).unwrap();
+    kill(&status["supervisor"], libc::SIGCONT);
+    until("the change", || settings(&home, "it")[0] == "crash --retries 9");
+    it.say("x = 1");
+    assert_eq!(it.end().status.code(), Some(0));
+    std::fs::write(home.state().join("it/change"), wish).unwrap();
+    let mut it = Obedient::start(&home, "it", &[]);
+    it.say("x = 2");
+    assert_eq!((it.ask("x"), settings(&home, "it")[0].as_str()), ("2".into(), "crash --retries 3"));
+    assert_eq!(changes(&home, "it"), [] as [String; 0]);
+    assert_eq!(it.end().status.code(), Some(0));
+}
+
+#[test]
 fn a_program_that_becomes_others_meanwhile_stays_protected_as_is_wished() {
     let home = Home::new();
     let script = "import os, sys, time

@@ -26,7 +26,7 @@ pub const COMMAND: &str = "layout";
 pub const SAYS: &str = "outlast layout ";
 
 /// The wish: the path of the other outlast. While it is written, and what was answered if it was not granted.
-const WISH: &str = "upgrade";
+pub(crate) const WISH: &str = "upgrade";
 const UNFINISHED: &str = "upgrade.new";
 const REFUSED: &str = "upgrade.refused";
 

@@ -29,6 +29,9 @@ const LOCK: &str = "change.lock";
 pub(crate) const PARTS: &str = "modules";
 pub(crate) const UNFINISHED_PARTS: &str = "modules.new";
 
+/// All of these that mean something to a supervisor, or to who looks.
+pub(crate) const FILES: [&str; 4] = [WISH, BEGUN, ANSWER, PARTS];
+
 /// How long all that may take, and how often a supervisor is asked to look: it may have other things to do.
 const PATIENCE: Duration = Duration::from_secs(20);
 const PULSE: Duration = Duration::from_millis(20);
@@ -39,6 +42,8 @@ const ENGINE: Duration = Duration::from_secs(5);
 const STOPPED: Duration = Duration::from_secs(1);
 /// It is knocked at once in so many pulses.
 const KNOCKS: u32 = 5;
+/// So often in a row nothing of it is found to run, and it is dead.
+const DEAD: u32 = 3;
 /// How often it is asked for again what a supervisor had begun that is gone.
 const TRIES: u32 = 3;
 
@@ -115,28 +120,34 @@ fn ask_once(folder: &ProgramFolder, change: &Change, asked: Instant) -> Result<O
     folder.remove(ANSWER);
     write(folder, UNFINISHED, &encoded(&wish))?;
     folder.rename(UNFINISHED, WISH)?;
-    let mut pulse = FIRST;
+    let (mut pulse, mut dead) = (FIRST, 0);
     loop {
         if let Some(answer) = answer(folder, wish.number) {
             return Ok(answer);
         }
-        let lives = folder.open_session().is_ok_and(|session| is_alive(&session)) || is_watched(folder);
+        dead = if lives(folder) { 0 } else { dead + 1 };
         let is_stopped = asked.elapsed() > STOPPED && is_stopped(folder);
         let is_over = asked.elapsed() > PATIENCE || is_stopped;
+        if dead > DEAD {
+            // Nobody will answer before it is resumed, if it is.
+            folder.remove(WISH);
+            let is_made =
+                Meta::read(folder).is_ok_and(|meta| meta.changed.is_some_and(|made| made.wish == wish.number));
+            return if is_made { Ok(Outcome::Done) } else { Err(Error::NotRunning(folder.name().into())) };
+        }
         // One that somebody has begun with is theirs to answer.
-        if (is_over || !lives) && !folder.has(BEGUN) {
+        if is_over && !folder.has(BEGUN) {
             folder.remove(WISH);
             return match answer(folder, wish.number) {
                 Some(answer) => Ok(answer),
                 None if is_stopped => {
                     Err(not_changed(folder, "it is stopped, and its supervisor with it; continue it first".into()))
                 }
-                None if is_over => Err(not_changed(folder, "its supervisor does not answer".into())),
-                None => Err(Error::NotRunning(folder.name().into())),
+                None => Err(not_changed(folder, "its supervisor does not answer".into())),
             };
         }
         if asked.elapsed() > 2 * PATIENCE {
-            let why = "its supervisor does not answer; or it is not, and `outlast log` says so";
+            let why = "its supervisor has begun with it and does not answer; `outlast module list` says what is so";
             return Err(not_changed(folder, why.into()));
         }
         wake_supervisor(folder);
@@ -161,6 +172,11 @@ fn answer(folder: &ProgramFolder, number: u64) -> Option<Outcome> {
 
 fn is_watched(folder: &ProgramFolder) -> bool {
     Meta::read(folder).is_ok_and(|meta| meta.supervisor.is_alive())
+}
+
+/// Is there anything of it that runs?
+fn lives(folder: &ProgramFolder) -> bool {
+    folder.open_session().is_ok_and(|session| is_alive(&session)) || is_watched(folder)
 }
 
 fn is_stopped(folder: &ProgramFolder) -> bool {
@@ -196,6 +212,8 @@ fn await_engine(folder: &ProgramFolder) -> Taken {
         let is_protected = control.state.load(Acquire) == state::PROTECTED;
         if let Some(pid) = status::program(&session, supervisor).filter(|_| is_protected && n % KNOCKS == 0) {
             forward::pass_the_gate(pid);
+        } else if !lives(folder) {
+            break;
         }
         futex::wait(&control.ways_taken, taken, PULSE);
     }
