@@ -14,6 +14,7 @@ mod daemon;
 mod deadline;
 mod execs;
 mod executing;
+mod follow;
 mod interposing;
 mod marks;
 mod on_behalf;
@@ -25,3 +26,4 @@ mod watching;
 
 pub use daemon::{run, Request};
 pub use execs::Error;
+pub use follow::{Running, DESIGNATED, FOLLOW};

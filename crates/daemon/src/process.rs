@@ -80,6 +80,11 @@ pub fn user(pid: pid_t) -> Option<(u32, bool)> {
     Some((*users.get(1)?, is_plain))
 }
 
+/// Its effective group.
+pub fn group(pid: pid_t) -> Option<u32> {
+    field(pid, "Gid:")?.split_whitespace().nth(1)?.parse().ok()
+}
+
 fn field(pid: pid_t, name: &str) -> Option<String> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     status.lines().find_map(|line| line.strip_prefix(name)).map(String::from)

@@ -25,14 +25,16 @@ pub struct Reader {
     marks: Marks,
     policies: Policies,
     on_behalf: Readers,
+    /// What programs that run already were told to follow last.
+    followed: Vec<String>,
     /// What was said about users' files already, and about places that cannot be watched.
     said: (Vec<Refusal>, BTreeSet<PathBuf>),
 }
 
 impl Reader {
     pub fn new(folders: Box<Folders>, check: &'static Check, watching: Arc<Watching>) -> Self {
-        let (marks, policies, on_behalf, said) = Default::default();
-        Self { folders, check, watching, marks, policies, on_behalf, said }
+        let (marks, policies, on_behalf, followed, said) = Default::default();
+        Self { folders, check, watching, marks, policies, on_behalf, followed, said }
     }
 
     /// Reads all policies when it is asked to, and says so there.
@@ -70,6 +72,11 @@ impl Reader {
         self.said.0 = of_users;
         self.policies = Policies::new(folders);
         self.watching.follow(self.policies.clone());
+        let what = self.policies.all().map(|policy| format!("{policy:?}")).collect();
+        let is_new = std::mem::replace(&mut self.followed, what) != self.followed;
+        if is_asked || is_new {
+            self.watching.have_programs_follow();
+        }
         let failed = self.marks.follow(&self.watching.execs, &self.policies);
         for (path, e) in failed.iter().filter(|(path, _)| !self.said.1.contains(path)) {
             say(format_args!("{}: {e}", path.display()));

@@ -3,6 +3,7 @@
 use crate::deadline::Deadline;
 use crate::execs::{Execs, Held};
 use crate::executing::Executing;
+use crate::follow::follow;
 use crate::interposing::{interpose, Executed, Outcome};
 use crate::process::{self, identity, Ours};
 use crate::seats::{Seat, Seats};
@@ -31,6 +32,8 @@ pub struct Watching {
     switch: PathBuf,
     /// Goes on as long as executions are let go.
     beats: AtomicU64,
+    /// Held while programs are told what policies say now.
+    following: Mutex<()>,
     /// Shared by threads that are in the middle of a process's first instructions: should the daemon end then, that would end, too.
     interposing: RwLock<()>,
 }
@@ -58,6 +61,7 @@ impl Watching {
             outlast: Ours::new(outlast),
             switch,
             beats: AtomicU64::new(0),
+            following: Mutex::default(),
             interposing: RwLock::default(),
         }
     }
@@ -75,6 +79,17 @@ impl Watching {
 
     pub fn follow(&self, policies: Policies) {
         *self.policies() = Arc::new(policies);
+    }
+
+    /// Has programs follow that run already, one reading after the other, while this goes on.
+    pub fn have_programs_follow(self: &Arc<Self>) {
+        let this = Arc::clone(self);
+        // Where there is no thread to be had they follow the next time.
+        let _ = thread::Builder::new().name("following".into()).spawn(move || {
+            let _one_at_a_time = this.following.lock().unwrap_or_else(PoisonError::into_inner);
+            let policies = Arc::clone(&this.policies());
+            follow(&policies, &this.outlast.path);
+        });
     }
 
     fn policies(&self) -> MutexGuard<'_, Arc<Policies>> {

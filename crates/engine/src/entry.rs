@@ -206,6 +206,7 @@ unsafe fn read_kernel_state(e: &mut Engine) {
     e.kernel.sid = syscall!(nr::GETSID, 0) as u32;
     crate::calls::directory::read_mask(e);
     crate::calls::threads::read_process_state(e);
+    crate::ways::begin(e);
     e.kernel_dirty = true;
 }
 

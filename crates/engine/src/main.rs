@@ -82,6 +82,7 @@ mod unreadable;
 mod user;
 mod vm_flags;
 mod waiting;
+mod ways;
 mod world;
 
 /// Goes on in `f` on another stack; what lies on this one is never needed again.

@@ -67,6 +67,15 @@ pub fn stop(e: &mut Engine) {
     }
 }
 
+/// Another interval is wanted, or none.
+pub fn restart(e: &mut Engine) {
+    stop(e);
+    match crate::world::has_several() {
+        true => start_for_all(e),
+        false => start(e),
+    }
+}
+
 /// Has the kernel knock at this thread in `first_ns`, and every `then_ns` from then on if that is not 0. The timer's id.
 pub fn knock_after(clock: u64, first_ns: u64, then_ns: u64) -> Option<i32> {
     knock(clock, SIGEV_THREAD_ID, first_ns, then_ns)

@@ -5,6 +5,7 @@ use crate::lag;
 use crate::state::{engine, Engine};
 use crate::sys::futex_wake;
 use crate::taking_part;
+use crate::ways;
 use core::sync::atomic::Ordering::*;
 use outlast_image::control::request;
 
@@ -30,6 +31,9 @@ pub fn serve() -> bool {
         if is_left {
             return false;
         }
+    }
+    if ways::is_due(e) {
+        ways::change(e, t);
     }
     let is_due = lag::is_due(e);
     let commits = !is_due && crate::periodic::is_on(e) || wanted & request::COMMIT != 0;

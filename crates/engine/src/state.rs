@@ -10,9 +10,9 @@ use crate::queued::Queue;
 use crate::ring::Ring;
 use crate::taking_part::TakingPart;
 use crate::tracker::{Track, Tracker};
-use outlast_image::inject::InjectArgs;
+use outlast_image::inject::{option, InjectArgs};
 pub use outlast_image::journal;
-use outlast_image::kernel::{KernelState, Notification, PosixTimer, ProgramRing, SignalAction, Undo};
+use outlast_image::kernel::{before_outputs, KernelState, Notification, PosixTimer, ProgramRing, SignalAction, Undo};
 use outlast_image::kernel::{NOTIFICATIONS, RINGS, SIGNALS, TIMERS, UNDOS};
 use outlast_image::layout::{own_fd, session, SESSION_BASE};
 use outlast_image::mutant::Mutant;
@@ -134,6 +134,8 @@ pub struct Engine {
     pub timer: i32,
     /// What it is set to. Nanoseconds.
     pub interval: u64,
+    /// What stands before outputs has changed, and was not committed since.
+    pub ways_are_open: bool,
     store_path: [u8; 512],
     store_path_len: usize,
 }
@@ -187,7 +189,7 @@ pub static mut ENGINE: Engine = Engine {
         limits: [0; 2],
         own_pidfds: 0,
         owners: 0,
-        unused: 0,
+        before_outputs: before_outputs::UNKNOWN,
         barriers: 0,
         umask: 0,
         window_fd: -1,
@@ -214,6 +216,7 @@ pub static mut ENGINE: Engine = Engine {
     threads: ONE_THREAD,
     timer: 0,
     interval: 0,
+    ways_are_open: false,
     store_path: [0; 512],
     store_path_len: 0,
 };
@@ -244,6 +247,21 @@ impl Engine {
         self.args = unsafe { ((SESSION_BASE + session::INJECT) as *const InjectArgs).read_volatile() };
         self.fds.own = self.args.session_fd;
         self.read_store_path();
+    }
+
+    /// Takes from there what may change while the program runs.
+    pub fn load_ways(&mut self) {
+        let args = (SESSION_BASE + session::INJECT) as *const InjectArgs;
+        // SAFETY: the session is mapped, and these are integers; whoever writes them counts that afterwards.
+        let (options, interval_ns, retries) = unsafe {
+            (
+                (&raw const (*args).options).read_volatile(),
+                (&raw const (*args).interval_ns).read_volatile(),
+                (&raw const (*args).retries).read_volatile(),
+            )
+        };
+        self.args.options = self.args.options & !option::WAYS | options & option::WAYS;
+        (self.args.interval_ns, self.args.retries) = (interval_ns, retries);
     }
 
     fn read_store_path(&mut self) {

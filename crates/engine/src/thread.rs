@@ -111,6 +111,8 @@ pub struct Thread {
     pub goes_first: bool,
     /// In a restore: it calls the program's function after a recovery.
     pub learns: bool,
+    /// It makes a call that others can see, with no commit before it.
+    pub is_unseen: bool,
     /// It has the lock of the engine.
     pub has_lock: bool,
     /// FS base of the program, kept where the thread stands still.

@@ -277,6 +277,11 @@ pub struct Control {
     pub threads: ThreadBlocks,
     /// Engine: a path, ended by a zero if it is shorter, for [`unreadable::FILE`].
     pub lost_file: [AtomicU8; 512],
+    /// Supervisor: counts how often it has changed how the engine is to protect the program: the words of
+    /// [`crate::inject::InjectArgs`] that [`crate::inject::option::WAYS`] names.
+    pub ways_wanted: AtomicU32,
+    /// Engine: which of these changes it has seen to. A futex.
+    pub ways_taken: AtomicU32,
     /// Engine: what commits took, from when all threads stood still until they were published.
     pub commit_durations: Durations,
 }

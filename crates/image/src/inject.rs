@@ -43,6 +43,8 @@ pub mod option {
     /// The program's parent is not its supervisor: anchors must not become that one's children. Set by the supervisor, never by a
     /// person.
     pub const FOREIGN_PARENT: u64 = 4096;
+    /// Those that may change while the program runs, as the interval and the attempts may: what modules wish.
+    pub const WAYS: u64 = NO_VISIBLE | SPARING | EACH_OUTPUT;
 }
 
 /// Written by the supervisor into the session before the engine's first instruction.

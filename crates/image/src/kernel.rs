@@ -60,7 +60,8 @@ pub struct KernelState {
     pub own_pidfds: u32,
     /// 1 once the program has made itself the owner of a file (F_SETOWN).
     pub owners: u32,
-    pub unused: u32,
+    /// One of [`before_outputs`].
+    pub before_outputs: u32,
     /// What membarrier was asked to register, as its commands, which are bits.
     pub barriers: u32,
     /// By the numbers that the program knows.
@@ -89,6 +90,16 @@ pub mod one_shot {
     pub const KEPT: u32 = 1;
     /// There were more than are kept.
     pub const TOO_MANY: u32 = 2;
+}
+
+/// What stands before what others can see. It is part of a commit, for it says what is to be undone down to that.
+pub mod before_outputs {
+    /// As the options say.
+    pub const UNKNOWN: u32 = 0;
+    /// A commit.
+    pub const COMMIT: u32 = 1;
+    /// Nothing.
+    pub const NOTHING: u32 = 2;
 }
 
 /// POSIX timers that a program may have.

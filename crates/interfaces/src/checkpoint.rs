@@ -5,6 +5,9 @@ use std::time::Duration;
 
 pub const NAME: &str = "checkpoint";
 
+/// What `outlast run` does unless told otherwise, and begins with.
+pub const AUTO: Settings = Settings { every: Duration::from_secs(1), sparing: true };
+
 /// For one program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {

@@ -4,6 +4,9 @@ use serde::{Deserialize, Serialize};
 
 pub const NAME: &str = "crash";
 
+/// What `outlast run` does unless told otherwise.
+pub const USUAL: Settings = Settings { retries: 3 };
+
 /// For one program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {

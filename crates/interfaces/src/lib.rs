@@ -3,8 +3,10 @@
 //!
 //! A program is known by the name that `outlast ps` shows.
 
+pub mod change;
 pub mod checkpoint;
 pub mod crash;
+pub mod generations;
 pub mod hang;
 pub mod peri;
 pub mod pmc;

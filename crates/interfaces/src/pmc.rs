@@ -26,6 +26,8 @@ pub const INTERFACE: Interface = Interface {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Watch {
     pub program: String,
+    /// The module that wants it.
+    pub by: String,
     pub every: Duration,
 }
 

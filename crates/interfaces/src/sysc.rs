@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 pub const NAME: &str = "sysc";
 
-/// Operation: a commit stands before calls of a kind. Argument: [`CommitBefore`]. For a program that has not begun.
+/// Operation: a commit stands before calls of a kind. Argument: [`CommitBefore`]. While the module is told of its settings.
 pub const COMMIT_BEFORE: &str = "commit_before";
 
 pub const INTERFACE: Interface = Interface {

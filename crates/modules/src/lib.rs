@@ -2,6 +2,7 @@
 
 mod checkpoint;
 mod crash;
+mod generations;
 mod hang;
 mod storm;
 mod visible;
@@ -9,8 +10,8 @@ mod visible;
 use outlast_core::{Budget, Manifest};
 
 /// All of them, in the order in which they are loaded.
-pub fn all() -> [Manifest; 5] {
-    [crash::MANIFEST, visible::MANIFEST, checkpoint::MANIFEST, hang::MANIFEST, storm::MANIFEST]
+pub fn all() -> [Manifest; 6] {
+    [crash::MANIFEST, visible::MANIFEST, checkpoint::MANIFEST, generations::MANIFEST, hang::MANIFEST, storm::MANIFEST]
 }
 
 /// None of these needs more than an instant and a few hundred bytes.

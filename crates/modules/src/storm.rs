@@ -62,7 +62,9 @@ impl Module for Storms {
     }
 
     fn protect(&mut self, _: &mut Calls, program: &str, settings: &Payload) -> Result<(), Failure> {
-        self.programs.insert(program.into(), Recent::new(settings.read()?));
+        let settings = settings.read()?;
+        // What was counted stays counted.
+        self.programs.entry(program.into()).or_insert_with(|| Recent::new(settings)).settings = settings;
         Ok(())
     }
 

@@ -9,7 +9,8 @@ use std::path::PathBuf;
 /// Protect the programs that policies designate, whoever starts them
 ///
 /// Reads /etc/outlast/policy.d/*.toml, and of each user ~/.config/outlast/policy.d/*.toml, which is about that user's programs only.
-/// SIGHUP reads them again: a file with an error is refused as a whole, and what it said before still counts. An outlast
+/// SIGHUP reads them again: a file with an error is refused as a whole, and what it said before still counts. Programs that
+/// run because of a policy follow what it says then. An outlast
 /// that was installed since in place of this one takes over then. SIGTERM ends it, and
 /// leaves protected what is.
 #[derive(Args)]

@@ -1,5 +1,6 @@
 //! Where policies are, and what their settings mean: options of `outlast run`.
 
+use crate::how::How;
 use crate::run::Run;
 use clap::Parser;
 use outlast_policy::{Folder, Setting};
@@ -30,6 +31,12 @@ pub fn check(settings: &[Setting]) -> Result<(), (usize, String)> {
     }
     let whole = line(settings).map_err(|e| (settings.len(), in_words(&e)))?;
     whole.run.contradiction().map_or(Ok(()), |why| Err((settings.len(), why.into())))
+}
+
+/// How a program is protected by these options of `outlast run`; or what is wrong with them, in words.
+pub fn how(options: &[String]) -> Result<How, String> {
+    let words = std::iter::once("run".into()).chain(options.iter().cloned()).chain(["--".into(), "program".into()]);
+    Line::try_parse_from(words).map(|line| line.run.how()).map_err(|e| in_words(&e))
 }
 
 fn line(settings: &[Setting]) -> Result<Line, clap::Error> {

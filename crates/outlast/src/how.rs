@@ -7,7 +7,7 @@ use outlast_image::inject::option;
 #[cfg(feature = "mutants")]
 use outlast_image::mutant::Mutant;
 use outlast_interfaces::sysc::Visible;
-use outlast_interfaces::{checkpoint, crash, hang, storm, visible};
+use outlast_interfaces::{checkpoint, crash, generations, hang, storm, visible};
 use outlast_pins::Wishes;
 use outlast_supervisor::journal;
 use outlast_supervisor::options::Options;
@@ -73,6 +73,12 @@ pub struct How {
     /// Whether systemd's journal is told what is in the log
     #[arg(long, value_enum, value_name = "WHEN", num_args = 0..=1, default_value = "auto", default_missing_value = "yes", require_equals = true)]
     journal: Journal,
+    /// Which modules protect it, and no others; once for each, or with commas between (crash,visible)
+    ///
+    /// Unless told: crash, visible, checkpoint but with --commit manual or --hang, storm, generations with --generations, hang with --hang. Other options say how each does. See `outlast
+    /// module`, by which that changes while the program runs.
+    #[arg(long, value_enum, value_name = "MODULE", value_delimiter = ',')]
+    modules: Vec<Name>,
     /// Read the whole store back at once when the program is recovered
     #[arg(long)]
     eager: bool,
@@ -122,6 +128,23 @@ enum Faults {
     Count,
 }
 
+/// A module.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Name {
+    /// Recovers it from deaths
+    Crash,
+    /// Commits before whatever others can see
+    Visible,
+    /// Commits while it computes
+    Checkpoint,
+    /// Keeps older states
+    Generations,
+    /// Ends what hangs
+    Hang,
+    /// Tells of many recoveries in a short time
+    Storm,
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Journal {
     /// Of programs that a policy designates
@@ -132,10 +155,10 @@ enum Journal {
 
 /// What counts as a storm.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Storm(Option<storm::Settings>);
+pub struct Storm(pub Option<storm::Settings>);
 
 impl Storm {
-    fn parse(text: &str) -> Result<Storm, String> {
+    pub fn parse(text: &str) -> Result<Storm, String> {
         if text == "never" {
             return Ok(Storm(None));
         }
@@ -146,15 +169,18 @@ impl Storm {
     }
 }
 
+/// What a command of an alert is not.
+pub const RELATIVE_ALERT: &str = "--alert begins with the absolute path of a program";
+
 /// More are not remembered.
 const MOST_RECOVERIES: u32 = 10_000;
 
 /// What counts as a hang.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Hang(Option<Duration>);
+pub struct Hang(pub Option<Duration>);
 
 impl Hang {
-    fn parse(text: &str) -> Result<Hang, String> {
+    pub fn parse(text: &str) -> Result<Hang, String> {
         match text {
             "learn" => Ok(Hang(None)),
             _ => duration::parse(text).map(|limit| Hang(Some(limit))),
@@ -162,19 +188,16 @@ impl Hang {
     }
 }
 
-/// What `--every auto` begins with.
-const AUTO: Duration = Duration::from_secs(1);
-
 /// How often to commit while the program computes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Every {
+pub enum Every {
     Auto,
     Never,
     At(Duration),
 }
 
 impl Every {
-    fn parse(text: &str) -> Result<Every, String> {
+    pub fn parse(text: &str) -> Result<Every, String> {
         match text {
             "auto" => Ok(Every::Auto),
             "never" => Ok(Every::Never),
@@ -190,37 +213,73 @@ impl How {
         let relative = self.alert.first().is_some_and(|program| !program.starts_with('/'));
         lacks
             .then_some("--tracker async needs Linux 6.7; use --tracker auto")
-            .or(relative.then_some("--alert begins with the absolute path of a program"))
+            .or(relative.then_some(RELATIVE_ALERT))
+            .or(self.contradicts_modules())
     }
 
     /// Are commits made only when asked for?
     pub fn is_manual(&self) -> bool {
-        self.commit == When::Manual
+        self.visible().is_none()
     }
 
     /// What the modules are to do.
     pub fn wishes(&self) -> Wishes {
-        let outputs = if self.commit == When::Each { Visible::Each } else { Visible::Together };
-        let sparing = self.every == Every::Auto;
         Wishes {
-            crash: crash::Settings { retries: self.retries },
-            visible: (self.commit != When::Manual).then_some(visible::Settings { outputs }),
-            checkpoint: self.interval().map(|every| checkpoint::Settings { every, sparing }),
+            crash: self.has(Name::Crash, true).then_some(crash::Settings { retries: self.retries }),
+            visible: self.visible(),
+            checkpoint: self.checkpoint(),
+            generations: self.generations(),
             hang: self.hang(),
-            storm: self.storm.0,
+            storm: self.storm.0.filter(|_| self.has(Name::Storm, true)),
         }
+    }
+
+    /// The command that is run when there is a storm.
+    pub fn alert(&self) -> &[String] {
+        &self.alert
+    }
+
+    /// Does this module protect it? `usually`: unless modules are named.
+    fn has(&self, module: Name, usually: bool) -> bool {
+        if self.modules.is_empty() {
+            usually
+        } else {
+            self.modules.contains(&module)
+        }
+    }
+
+    /// Options of a module that is not named, or that leave nothing of one that is.
+    fn contradicts_modules(&self) -> Option<&'static str> {
+        let named = |module| self.modules.contains(&module);
+        let (is_left_out, has_nothing) = (|module| !self.modules.is_empty() && !named(module), named);
+        let visible = has_nothing(Name::Visible) && self.commit == When::Manual
+            || is_left_out(Name::Visible) && self.commit == When::Each;
+        let checkpoint = has_nothing(Name::Checkpoint) && self.every == Every::Never
+            || is_left_out(Name::Checkpoint) && matches!(self.every, Every::At(_));
+        let generations = is_left_out(Name::Generations) && self.generations.is_some();
+        let hang = is_left_out(Name::Hang) && self.hang.is_some();
+        let storm =
+            has_nothing(Name::Storm) && self.storm.0.is_none() || is_left_out(Name::Storm) && !self.alert.is_empty();
+        let words = [
+            (visible, "--modules and --commit contradict each other about visible"),
+            (checkpoint, "--modules and --every contradict each other about checkpoint"),
+            (generations, "--generations needs the module generations, which --modules does not name"),
+            (hang, "--hang needs the module hang, which --modules does not name"),
+            (storm, "--modules and --storm or --alert contradict each other about storm"),
+        ];
+        words.into_iter().find_map(|(is_so, words)| is_so.then_some(words))
     }
 
     /// How the engine is to do what it does, whatever the modules say. `designated`: a policy wants it.
     pub fn options(&self, designated: bool) -> Options {
+        let Wishes { crash, hang, storm, .. } = self.wishes();
         let mut options = Options {
             #[cfg(feature = "mutants")]
             mutants: self.test_hook.iter().fold(0, |all, mutant| all | mutant.bit()),
-            retries: self.retries,
+            retries: crash.map(|crash| crash.retries),
             ring_len: self.ring,
-            generations: self.generations,
-            hang: self.hang(),
-            storm: self.storm.0,
+            hang,
+            storm,
             alert: self.alert.clone(),
             journal: match self.journal {
                 Journal::Yes => true,
@@ -240,17 +299,39 @@ impl How {
         options
     }
 
-    fn hang(&self) -> Option<hang::Settings> {
-        self.hang.map(|Hang(limit)| hang::Settings::with_limit(limit))
+    fn visible(&self) -> Option<visible::Settings> {
+        let outputs = if self.commit == When::Each { Visible::Each } else { Visible::Together };
+        self.has(Name::Visible, self.commit != When::Manual).then_some(visible::Settings { outputs })
     }
 
-    fn interval(&self) -> Option<Duration> {
-        match self.every {
-            // A commit in the middle of a hang would be what is gone back to.
-            Every::Auto if self.commit != When::Manual && self.hang.is_none() => Some(AUTO),
-            Every::Auto | Every::Never => None,
-            Every::At(interval) => Some(interval),
-        }
+    fn checkpoint(&self) -> Option<checkpoint::Settings> {
+        // A commit in the middle of a hang would be what is gone back to.
+        let usually = self.every != Every::Auto || self.commit != When::Manual && self.hang.is_none();
+        let settings = match self.every {
+            Every::Auto => checkpoint::AUTO,
+            Every::Never => return None,
+            Every::At(every) => checkpoint::Settings { every, sparing: false },
+        };
+        self.has(Name::Checkpoint, usually).then_some(settings)
+    }
+
+    fn generations(&self) -> Option<generations::Settings> {
+        let settings = self.generations.map_or(generations::USUAL, settings_of);
+        self.has(Name::Generations, self.generations.is_some()).then_some(settings)
+    }
+
+    fn hang(&self) -> Option<hang::Settings> {
+        let limit = self.hang.and_then(|Hang(limit)| limit);
+        self.has(Name::Hang, self.hang.is_some()).then_some(hang::Settings::with_limit(limit))
+    }
+}
+
+/// What the module is told.
+pub fn settings_of(policy: Policy) -> generations::Settings {
+    generations::Settings {
+        every: Duration::from_nanos(policy.every_ns),
+        keep: Duration::from_nanos(policy.keep_ns),
+        budget: policy.budget,
     }
 }
 

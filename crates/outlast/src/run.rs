@@ -69,6 +69,11 @@ impl Run {
         departure::depart(run(&request)?)
     }
 
+    /// The part of it that has nothing to do with which program it is.
+    pub fn how(self) -> How {
+        self.how
+    }
+
     /// What cannot be done as it was asked for, in words.
     pub fn contradiction(&self) -> Option<&'static str> {
         const BOTH: &str = "--durable DURATION takes back files after a loss of power, --commit manual after every death: use --durable";

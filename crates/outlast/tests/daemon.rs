@@ -256,6 +256,62 @@ fn policies_are_read_again_and_a_refused_file_changes_nothing() {
 }
 
 #[test]
+fn programs_that_run_already_follow_policies_that_are_read_again() {
+    let policy = |settings: &str| format!("[[protect]]\nexecutable = \"$BIN/server\"\n{settings}");
+    let Some(daemon) = Daemon::begin(&policy("retries = 4\nhang = true")) else { return };
+    let server = daemon.program(SHELL, "server");
+    let mut of_user = daemon.command(&server);
+    let user_state = daemon.home.file("of-user");
+    fs::create_dir(&user_state).unwrap();
+    fs::set_permissions(&user_state, fs::Permissions::from_mode(0o700)).unwrap();
+    std::os::unix::fs::chown(&user_state, Some(65534), Some(65534)).unwrap();
+    of_user.env("OUTLAST_STATE_DIR", &user_state).uid(65534).gid(65534);
+    let mut talks = [
+        Conversation::with(daemon.command(&server).args(["-c", COUNTS])),
+        Conversation::with(of_user.args(["-c", COUNTS])),
+    ];
+    let by_hand =
+        daemon.home.outlast(["run", "--name", "by-hand", "--", SHELL, "-c", COUNTS]).stdin(Stdio::piped()).spawn();
+    daemon.home.await_protected("by-hand");
+    let list = |state: &Path, name: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_outlast"));
+        command.args(["module", "list", name, "--json"]).env("OUTLAST_STATE_DIR", state);
+        if name == "server" && state == user_state {
+            command.uid(65534).gid(65534);
+        }
+        let rows: serde_json::Value = serde_json::from_slice(&command.output().unwrap().stdout).unwrap_or_default();
+        let settings = rows.as_array().into_iter().flatten().map(|row| row["settings"].as_str().unwrap().to_string());
+        settings.collect::<Vec<_>>().join(" ")
+    };
+    for (n, (settings, expected)) in [
+        ("retries = 4\nhang = true", "--retries 4 --commit visible --hang --storm 5:1m"),
+        ("retries = 6\nevery = \"30ms\"", "--retries 6 --commit visible --every 30ms --storm 5:1m"),
+        ("modules = [\"crash\", \"visible\"]\ncommit = \"each\"", "--retries 3 --commit each"),
+        ("modules = \"visible\"", "--commit visible"),
+        ("", "--retries 3 --commit visible --every auto --storm 5:1m"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        daemon.write("a.toml", &policy(settings));
+        daemon.signal(libc::SIGHUP);
+        for state in [&daemon.home.state(), &user_state] {
+            until(&format!("{expected} in {}", state.display()), || list(state, "server") == expected);
+        }
+        for talk in &mut talks {
+            assert_eq!(talk.ask("a"), format!("{} a", n + 1));
+        }
+    }
+    assert_eq!(list(&daemon.home.state(), "by-hand"), "--retries 3 --commit visible --every auto --storm 5:1m");
+    kill(&daemon.home.await_protected("server")["pid"], libc::SIGKILL);
+    assert_eq!(talks[0].ask("b"), "6 b");
+    for talk in talks {
+        assert_eq!(talk.end().code(), Some(3));
+    }
+    drop(by_hand);
+}
+
+#[test]
 fn without_the_daemon_everything_runs_on_and_begins_as_ever() {
     let Some(mut daemon) = Daemon::begin(SERVER) else { return };
     let server = daemon.program(SHELL, "server");

@@ -4,6 +4,7 @@ use outlast_core::Failure;
 use outlast_interfaces::proc::{Decision, Hang, Storm};
 use outlast_supervisor::options::Options;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -11,10 +12,10 @@ use std::time::Duration;
 pub struct Desk {
     /// Its name.
     pub program: String,
-    /// How the engine is to protect it; none once it has begun, for the engine does not change its ways.
+    /// How the engine is to protect it; none while nothing is to be changed about that.
     pub options: Option<Options>,
-    /// How often the program's threads are looked at; none: nobody wants to know.
-    pub looks_every: Option<Duration>,
+    /// How often the program's threads are looked at, for each module that wants to know.
+    pub looks: BTreeMap<String, Duration>,
     /// Whether something is to be decided.
     is_asked: bool,
     decision: Option<Decision>,
@@ -34,7 +35,7 @@ impl Desk {
         Self {
             program: program.into(),
             options: Some(options),
-            looks_every: None,
+            looks: BTreeMap::new(),
             is_asked: false,
             decision: None,
             is_looking: false,
@@ -49,9 +50,10 @@ impl Desk {
         if program != self.program {
             return Err(Failure::Refused(pin.into(), format!("there is no program {program} here")));
         }
-        let begun =
-            || Failure::Refused(pin.into(), format!("{program} has begun, and its engine does not change its ways"));
-        self.options.as_mut().ok_or_else(begun)
+        let not_now = || {
+            Failure::Refused(pin.into(), format!("how {program} is protected changes with a module's settings only"))
+        };
+        self.options.as_mut().ok_or_else(not_now)
     }
 
     /// From here on something is to be decided.

@@ -8,13 +8,12 @@ pub struct Pmc(pub Shared);
 
 impl Pin for Pmc {
     fn operate(&mut self, _: &'static str, argument: &Payload, _: &mut Vec<Event>) -> Result<Payload, Failure> {
-        let Watch { program, every } = argument.read()?;
+        let Watch { program, by, every } = argument.read()?;
         let mut desk = self.0.borrow_mut();
         if program != desk.program {
             return Err(Failure::Refused(NAME.into(), format!("there is no program {program} here")));
         }
-        // Of several modules the one that wants it more often.
-        desk.looks_every = Some(desk.looks_every.map_or(every, |other| other.min(every)));
+        desk.looks.insert(by, every);
         Ok(Payload::NONE)
     }
 }

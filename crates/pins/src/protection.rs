@@ -1,5 +1,6 @@
 //! One program's microkernel: the supervisor tells, modules decide, pins take it down, and the supervisor does it.
 
+use crate::change::leave_to_nobody;
 use crate::desk::{Desk, Shared};
 use crate::peri::Peri;
 use crate::pmc::Pmc;
@@ -10,9 +11,9 @@ use outlast_core::{Event, Failure, Manifest, Microkernel, Notice, Payload};
 use outlast_image::inject::option;
 use outlast_interfaces::proc::{self, Death, Decision, Step, Stuck};
 use outlast_interfaces::sysc::Visible;
-use outlast_interfaces::{checkpoint, crash, hang, peri, pmc, storm, sysc, visible};
+use outlast_interfaces::{checkpoint, crash, generations, hang, peri, pmc, storm, sysc, visible};
 use outlast_supervisor::again;
-use outlast_supervisor::decision::Decides;
+use outlast_supervisor::decision::{Change, Changed, Decides, Parts};
 use outlast_supervisor::options::Options;
 use std::rc::Rc;
 use std::time::Duration;
@@ -20,9 +21,11 @@ use std::time::Duration;
 /// In which way a program is to be protected: by which modules, and what each is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wishes {
-    pub crash: crash::Settings,
+    /// None: a death is final.
+    pub crash: Option<crash::Settings>,
     pub visible: Option<visible::Settings>,
     pub checkpoint: Option<checkpoint::Settings>,
+    pub generations: Option<generations::Settings>,
     pub hang: Option<hang::Settings>,
     pub storm: Option<storm::Settings>,
 }
@@ -34,9 +37,14 @@ impl Wishes {
         let outputs = if is(option::EACH_OUTPUT) { Visible::Each } else { Visible::Together };
         let every = Duration::from_nanos(options.interval_ns);
         Self {
-            crash: crash::Settings { retries: options.retries },
+            crash: options.retries.map(|retries| crash::Settings { retries }),
             visible: (!is(option::NO_VISIBLE)).then_some(visible::Settings { outputs }),
             checkpoint: (!every.is_zero()).then_some(checkpoint::Settings { every, sparing: is(option::SPARING) }),
+            generations: options.generations.map(|policy| generations::Settings {
+                every: Duration::from_nanos(policy.every_ns),
+                keep: Duration::from_nanos(policy.keep_ns),
+                budget: policy.budget,
+            }),
             hang: options.hang,
             storm: options.storm,
         }
@@ -44,21 +52,29 @@ impl Wishes {
 
     /// The modules that protect it.
     pub fn modules(&self) -> Vec<&'static str> {
+        let crash = self.crash.map(|_| crash::NAME);
         let visible = self.visible.map(|_| visible::NAME);
         let checkpoint = self.checkpoint.map(|_| checkpoint::NAME);
+        let generations = self.generations.map(|_| generations::NAME);
         let hang = self.hang.map(|_| hang::NAME);
         let storm = self.storm.map(|_| storm::NAME);
-        [Some(crash::NAME), visible, checkpoint, hang, storm].into_iter().flatten().collect()
+        [crash, visible, checkpoint, generations, hang, storm].into_iter().flatten().collect()
     }
 
     /// Each module, and what it is told.
-    fn settings(&self) -> Result<Vec<(&'static str, Payload)>, Failure> {
-        let mut all = vec![(crash::NAME, Payload::of(&self.crash)?)];
+    pub(crate) fn settings(&self) -> Result<Vec<(&'static str, Payload)>, Failure> {
+        let mut all = Vec::new();
+        if let Some(settings) = &self.crash {
+            all.push((crash::NAME, Payload::of(settings)?));
+        }
         if let Some(settings) = &self.visible {
             all.push((visible::NAME, Payload::of(settings)?));
         }
         if let Some(settings) = &self.checkpoint {
             all.push((checkpoint::NAME, Payload::of(settings)?));
+        }
+        if let Some(settings) = &self.generations {
+            all.push((generations::NAME, Payload::of(settings)?));
         }
         if let Some(settings) = &self.hang {
             all.push((hang::NAME, Payload::of(settings)?));
@@ -72,9 +88,11 @@ impl Wishes {
 
 /// The modules that protect one program.
 pub struct Protection {
-    kernel: Microkernel,
-    desk: Shared,
+    pub(crate) kernel: Microkernel,
+    pub(crate) desk: Shared,
     failures: Vec<String>,
+    /// What can be loaded.
+    pub(crate) manifests: Vec<Manifest>,
 }
 
 impl Protection {
@@ -91,10 +109,8 @@ impl Protection {
         failures: &[String],
     ) -> Result<Self, Failure> {
         let mut plain = options.clone();
-        plain.interval_ns = 0;
-        plain.set(option::NO_VISIBLE, true);
-        for bit in [option::EACH_OUTPUT, option::SPARING] {
-            plain.set(bit, false);
+        for module in modules {
+            leave_to_nobody(&mut plain, module.name);
         }
         let desk = Shared::new(Desk::new(program, plain).into());
         let mut kernel = Microkernel::new();
@@ -125,7 +141,7 @@ impl Protection {
         }
         // Of several only the last is news.
         let failures = told.into_iter().last().into_iter().collect();
-        Ok(Self { kernel, desk, failures })
+        Ok(Self { kernel, desk, failures, manifests: modules.to_vec() })
     }
 
     fn raise(&mut self, pin: &'static str, name: &'static str, payload: Payload) {
@@ -149,7 +165,7 @@ impl Protection {
         None
     }
 
-    fn note(&mut self, notices: Vec<Notice>) {
+    pub(crate) fn note(&mut self, notices: Vec<Notice>) {
         self.failures.extend(notices.into_iter().map(|notice| match notice {
             Notice::Unloaded { module, why, again } => {
                 format!("{module}: {why}{}", if again { "" } else { "; it is not loaded any more" })
@@ -206,7 +222,8 @@ impl Decides for Protection {
     }
 
     fn looks_every(&self) -> Option<Duration> {
-        self.desk.borrow().looks_every
+        // Of several modules the one that wants it most often.
+        self.desk.borrow().looks.values().min().copied()
     }
 
     fn counted(&mut self, counts: &[pmc::Count]) -> Option<proc::Hang> {
@@ -223,6 +240,23 @@ impl Decides for Protection {
         self.desk.borrow_mut().count();
         self.raise(proc::NAME, proc::RECOVERED, payload);
         self.desk.borrow_mut().storm()
+    }
+
+    fn change(&mut self, change: &Change, options: &Options) -> Result<Changed, String> {
+        self.change_as_wished(change, options)
+    }
+
+    fn restore(&mut self, options: &Options) -> Result<(), String> {
+        self.restore_all(options)
+    }
+
+    fn parts(&self) -> Parts {
+        let modules = self.kernel.modules().filter(|(_, programs)| !programs.is_empty());
+        let pins = self.kernel.pins().filter(|(_, is_loaded)| *is_loaded);
+        Parts {
+            modules: modules.map(|(manifest, _)| manifest.name.into()).collect(),
+            pins: pins.map(|(interface, _)| interface.name.into()).collect(),
+        }
     }
 
     fn failures(&mut self) -> Vec<String> {
@@ -262,7 +296,7 @@ mod tests {
     use super::*;
 
     fn options() -> Options {
-        let mut options = Options { interval_ns: 1_000_000, retries: 5, ..Options::default() };
+        let mut options = Options { interval_ns: 1_000_000, retries: Some(5), ..Options::default() };
         options.set(option::EACH_OUTPUT, true);
         options.set(option::SPARING, true);
         options

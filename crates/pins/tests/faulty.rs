@@ -7,13 +7,15 @@
 use libtest_mimic::{Arguments, Trial};
 use outlast_core::confine::Counting;
 use outlast_core::{Budget, Calls, Event, Failure, Manifest, Module, Payload};
+use outlast_interfaces::change::{Added, Change, Every};
 use outlast_interfaces::{checkpoint, crash, proc, visible};
 use outlast_pins::{Protection, Wishes};
 use outlast_supervisor::adopt::{begin_again, Again};
 use outlast_supervisor::decision::Decides;
 use outlast_supervisor::options::Options;
 use outlast_supervisor::start::{run, Request};
-use outlast_supervisor::{again, departure, Error};
+use outlast_supervisor::state_folder::StateFolder;
+use outlast_supervisor::{again, departure, wishing, Error};
 use std::hint::black_box;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
@@ -31,9 +33,14 @@ pub extern "C" fn main() -> libc::c_int {
     match words.first().map(String::as_str) {
         Some("run") => host(words[1..].to_vec()),
         Some("supervise") => go_on(&words[1..]),
+        Some("add") => add(&words[1]),
         _ => libtest_mimic::run(&Arguments::from_args(), trials()).exit(),
     }
 }
+
+/// Intervals that the module cannot bear to be told.
+const WILD: Duration = Duration::from_millis(666);
+const PANIC: Duration = Duration::from_millis(667);
 
 /// Fails at every death, or at every third one.
 struct Faulty {
@@ -46,7 +53,13 @@ impl Module for Faulty {
         calls.subscr_event(proc, proc::DIED)
     }
 
-    fn protect(&mut self, _: &mut Calls, _: &str, _: &Payload) -> Result<(), Failure> {
+    fn protect(&mut self, _: &mut Calls, _: &str, settings: &Payload) -> Result<(), Failure> {
+        match settings.read::<checkpoint::Settings>() {
+            // SAFETY: none; that is what is tried.
+            Ok(settings) if settings.every == WILD => unsafe { black_box(16 as *mut u8).write_volatile(1) },
+            Ok(settings) if settings.every == PANIC => panic!("on purpose"),
+            _ => (),
+        }
         Ok(())
     }
 
@@ -86,9 +99,10 @@ fn modules() -> Vec<Manifest> {
 fn load(failures: &[String]) -> impl Fn(&str, &mut Options) -> Result<Box<dyn Decides>, Error> + '_ {
     move |program, options| {
         let wishes = Wishes {
-            crash: crash::Settings { retries: 3 },
+            crash: Some(crash::Settings { retries: 3 }),
             visible: Some(visible::Settings { outputs: outlast_interfaces::sysc::Visible::Each }),
             checkpoint: Some(checkpoint::Settings { every: Duration::from_secs(1), sparing: true }),
+            generations: None,
             hang: None,
             storm: None,
         };
@@ -105,6 +119,20 @@ fn host(argv: Vec<String>) -> ! {
     match run(&request) {
         Ok(end) => departure::depart(end),
         Err(e) => panic!("{e}"),
+    }
+}
+
+/// Has the module protect the program so often; says what became of that.
+fn add(every: &str) -> i32 {
+    let every = Duration::from_millis(every.parse().expect("milliseconds"));
+    let change = Change::Add(Added::Checkpoint { every: Some(Every::At(every)) });
+    let folder = StateFolder::open().and_then(|state| state.program("it")).expect("a program");
+    match wishing::ask(&folder, &change) {
+        Ok(_) => 0,
+        Err(e) => {
+            println!("{e}");
+            1
+        }
     }
 }
 
@@ -148,7 +176,15 @@ fn trials() -> Vec<Trial> {
         leaves_everything();
         Ok(())
     });
-    disturb.chain([undecided]).collect()
+    let by_hand = Trial::test("a_module_that_failed_too_often_is_loaded_again_by_hand", || {
+        is_loaded_again();
+        Ok(())
+    });
+    let told = Trial::test("a_module_that_fails_when_it_is_told_disturbs_nobody", || {
+        fails_when_told();
+        Ok(())
+    });
+    disturb.chain([undecided, by_hand, told]).collect()
 }
 
 /// A program that answers lines, under a host.
@@ -175,6 +211,20 @@ impl Run {
         let mut answer = String::new();
         self.answers.read_line(&mut answer).expect("it answers");
         assert_eq!(answer, format!("got {line}\n"));
+    }
+
+    /// Adds the module by hand; what is said if that fails.
+    fn add(&self, every: Duration) -> Result<(), String> {
+        let mut add = Command::new(std::env::current_exe().expect("this program"));
+        add.args(["add", &every.as_millis().to_string()]).env("OUTLAST_STATE_DIR", self.state.path());
+        let output = add.output().expect("an answer");
+        output.status.success().then_some(()).ok_or_else(|| String::from_utf8_lossy(&output.stdout).into())
+    }
+
+    /// Failures of the module that the log tells of, and whether it is loaded, by the supervisor's word.
+    fn failures(&self) -> (usize, bool) {
+        let parts = std::fs::read_to_string(self.state.path().join("it/modules")).expect("the supervisor's word");
+        (self.count("module-failed"), parts.contains("checkpoint"))
     }
 
     fn log(&self) -> Vec<serde_json::Value> {
@@ -243,4 +293,43 @@ fn leaves_everything() {
     let gave_up = run.log().into_iter().find(|entry| entry["event"] == "gave-up").expect("it says so");
     assert!(gave_up["cause"].as_str().unwrap_or_default().contains("no module decides"), "{gave_up}");
     assert!(run.state.path().join("it/session").exists() && run.state.path().join("it/store").exists());
+}
+
+fn is_loaded_again() {
+    for fault in ["panic", "wild"] {
+        let mut run = Run::start(fault);
+        run.ask("once");
+        assert_eq!(run.failures(), (0, true));
+        for round in 1..=3 {
+            for _ in 0..3 {
+                run.kill();
+            }
+            run.ask("again");
+            assert_eq!(run.failures(), (3 * round, false), "{fault}: {:#?}", run.log());
+            assert_eq!(run.add(Duration::from_millis(20)), Ok(()));
+            assert_eq!(run.failures(), (3 * round, true), "{fault}: {:#?}", run.log());
+        }
+        // The engine has done so all the time, whoever had told it.
+        assert_eq!(run.count("module-changed"), 1, "{fault}");
+        drop(run.host.stdin.take());
+        assert_eq!(run.host.wait().expect("an end").code(), Some(7));
+    }
+}
+
+fn fails_when_told() {
+    let mut run = Run::start("nothing");
+    run.ask("once");
+    for (every, why) in [(WILD, "fails at it"), (PANIC, "the module checkpoint failed")] {
+        let said = run.add(every).expect_err("it cannot");
+        assert!(said.contains("protected as before") && said.contains(why), "{said}");
+        run.ask("on");
+        run.kill();
+        run.ask("still on");
+        // It had failed too often, and is as good as new.
+        assert_eq!(run.add(Duration::from_millis(20)), Ok(()));
+        assert!(run.failures().1, "{:#?}", run.log());
+    }
+    assert_eq!(run.count("module-changed"), 1);
+    drop(run.host.stdin.take());
+    assert_eq!(run.host.wait().expect("an end").code(), Some(7));
 }

@@ -10,7 +10,8 @@ use toml::Spanned;
 /// The conditions that an entry may have.
 const CONDITIONS: [&str; 4] = ["executable", "user", "cgroup", "unit"];
 /// The options of `outlast run` that an entry may set.
-const SETTINGS: [&str; 15] = [
+const SETTINGS: [&str; 16] = [
+    "modules",
     "commit",
     "every",
     "store",
@@ -27,8 +28,8 @@ const SETTINGS: [&str; 15] = [
     "alert",
     "journal",
 ];
-/// The one that is a list of words.
-const WORDS: &str = "alert";
+/// Those that are lists of words.
+const WORDS: [&str; 2] = ["alert", "modules"];
 /// The one that may be on without being mentioned.
 const SWITCH: &str = "journal";
 
@@ -194,7 +195,7 @@ impl Reader<'_> {
     fn setting(&self, name: &str, at: usize, value: &Spanned<DeValue>) -> Result<Vec<Setting>, Refusal> {
         let line = self.refuse(at, String::new()).line;
         let setting = |value| Setting { name: name.into(), value, line };
-        if let (WORDS, DeValue::Array(words)) = (name, value.get_ref()) {
+        if let (true, DeValue::Array(words)) = (WORDS.contains(&name), value.get_ref()) {
             return words.iter().map(|word| Ok(setting(Some(self.text(name, word)?.into())))).collect();
         }
         let value = match value.get_ref() {

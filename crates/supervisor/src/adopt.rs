@@ -142,6 +142,7 @@ impl Supervisor {
             self.anchor = anchor;
         }
         self.settle_respawn();
+        self.tell_engine();
         let program = self.holder(self.generation.control().program_pid.load(Acquire));
         if origin == Origin::Other {
             self.take_standard_streams(program.or((self.anchor > 0).then_some(self.anchor)));
@@ -171,6 +172,7 @@ impl Supervisor {
         if self.anchor == 0 && self.generation.control().state.load(Acquire) == state::PROTECTED {
             self.ask_for_anchor();
         }
+        self.repeat_requests();
         self.watch()
     }
 

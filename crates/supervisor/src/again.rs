@@ -10,8 +10,7 @@ use rustix::io::Errno;
 use std::ffi::{c_char, CString};
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::ptr::null;
-use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI64, AtomicPtr, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
 /// Room for the words of the command line.
 const WORDS: usize = 128;
@@ -25,7 +24,8 @@ struct Plan {
     lock: RawFd,
 }
 
-static PLAN: OnceLock<Plan> = OnceLock::new();
+/// Null: there is none yet. Never freed, since whoever begins anew may be reading it.
+static PLAN: AtomicPtr<Plan> = AtomicPtr::new(std::ptr::null_mut());
 /// How the program's process ended that is being decided about: its exit status, or less than 0: a signal.
 static END: AtomicI64 = AtomicI64::new(NONE);
 
@@ -37,8 +37,12 @@ pub fn prepare(name: &str, lock: BorrowedFd<'_>, failures: &[String]) {
     let recent = failures.len().saturating_sub(MOST);
     words.extend(failures[recent..].iter().map(|failure| format!("--failed={failure}")));
     let words = words.into_iter().filter_map(|word| CString::new(word).ok()).collect();
-    // One process has one program.
-    let _ = PLAN.set(Plan { words, lock });
+    PLAN.store(Box::into_raw(Box::new(Plan { words, lock })), Release);
+}
+
+fn plan() -> Option<&'static Plan> {
+    // SAFETY: null, or from a box that is never freed.
+    unsafe { PLAN.load(Acquire).as_ref() }
 }
 
 /// So many failures are remembered: each module is loaded again less often.
@@ -66,7 +70,7 @@ pub fn end_of(value: i64) -> End {
 pub fn execute(module: &str, why: i64) -> ! {
     let mut words = [null::<c_char>(); WORDS + 1];
     let (mut failed, mut ended) = ([0u8; WORD], [0u8; WORD]);
-    if let Some(plan) = PLAN.get() {
+    if let Some(plan) = plan() {
         for (word, to) in plan.words.iter().zip(&mut words) {
             *to = word.as_ptr();
         }
@@ -93,7 +97,7 @@ pub fn execute(module: &str, why: i64) -> ! {
 /// Becomes another outlast, in an open file, which takes the program over in the same way. Returns only if that fails: then everything
 /// is as it was.
 pub fn upgrade(file: &OwnedFd) -> Errno {
-    let Some(plan) = PLAN.get() else { return Errno::AGAIN };
+    let Some(plan) = plan() else { return Errno::AGAIN };
     let Ok(path) = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd())) else { return Errno::INVAL };
     // What modules of this one have done the other's need not answer for.
     let words =

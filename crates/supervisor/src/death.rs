@@ -154,7 +154,11 @@ impl Supervisor {
 
     /// Says in the log which modules failed.
     pub(crate) fn log_failures(&mut self) {
-        for failure in self.decides.failures() {
+        let failures = self.decides.failures();
+        if !failures.is_empty() {
+            self.tell_parts();
+        }
+        for failure in failures {
             self.log.add(&Entry::new(Kind::ModuleFailed).cause(failure).pid(self.pid));
         }
     }

@@ -2,10 +2,12 @@
 
 use crate::error::Error;
 use crate::options::Options;
+pub use outlast_interfaces::change::Change;
 pub use outlast_interfaces::pmc::Count;
 pub use outlast_interfaces::proc::{
     Cause, Death, Decision, Hang, Hung, Respawn, Shortage, Standing, Stays, Step, Storm, Stuck, Surroundings,
 };
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// The policies that protect one program.
@@ -37,8 +39,37 @@ pub trait Decides {
     /// The program is another one, or in an older state.
     fn renewed(&mut self);
 
+    /// A person wishes one of the policies otherwise: how the program, which was protected as `options` say, is protected from now on.
+    ///
+    /// # Errors
+    /// That cannot be; why, and all is as before.
+    fn change(&mut self, change: &Change, options: &Options) -> Result<Changed, String>;
+
+    /// It is to be protected as these options say after all.
+    ///
+    /// # Errors
+    /// Some of the policies cannot; why.
+    fn restore(&mut self, options: &Options) -> Result<(), String>;
+
+    /// What is loaded.
+    fn parts(&self) -> Parts;
+
     /// Policies that failed since this was asked last, and how, in words.
     fn failures(&mut self) -> Vec<String>;
+}
+
+/// What became of a wish.
+pub struct Changed {
+    pub options: Options,
+    /// In words; none if nothing is otherwise.
+    pub what: String,
+}
+
+/// What protects a program: modules, and the pins that these use.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parts {
+    pub modules: Vec<String>,
+    pub pins: Vec<String>,
 }
 
 /// Makes the policies for the program of this name, which may set how the engine is to protect it.

@@ -36,7 +36,7 @@ pub enum Error {
     NotStopped(String),
     /// nothing is left to resume {0} from: it ended by itself
     NothingLeft(String),
-    /// {0} keeps no generations; start it with `outlast run --generations 10s`
+    /// {0} keeps no generations; start it with `outlast run --generations 10s`, or call `outlast module add generations {0}`
     NoGenerations(String),
     /// {0} has no such generation; there are {1}
     NoSuchGeneration(String, String),
@@ -70,6 +70,8 @@ pub enum Error {
     Output(std::io::Error),
     /// it cannot be protected as asked: {0}
     Module(String),
+    /// {0} is protected as before: {1}
+    NotChanged(String, String),
     /// {0} is watched by the outlast that it has, as before: {1}
     NotUpgraded(String, String),
     /// outlast is off; `outlast on` switches it on again

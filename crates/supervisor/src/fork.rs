@@ -185,6 +185,8 @@ fn copy(
         supervisor: meta::Supervisor::this(),
         commits_before: 0,
         recoveries_before: 0,
+        changed: None,
+        designated: None,
         ..original.clone()
     };
     Ok((session, meta))

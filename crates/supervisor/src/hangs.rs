@@ -43,7 +43,10 @@ impl Supervisor {
 
     /// Looks at them if it is time, and has a program end that hangs; what that means is decided when it is dead.
     pub(crate) fn look_at_threads(&mut self) {
-        let Some(every) = self.decides.looks_every() else { return };
+        let Some(every) = self.decides.looks_every() else {
+            self.looking.due = None;
+            return;
+        };
         let now = Instant::now();
         if *self.looking.due.get_or_insert(now) > now {
             return;

@@ -213,7 +213,7 @@ pub(crate) fn args(what: &Injection<'_>, regs: &user_regs_struct, session_fd: i3
         fs_base: regs.fs_base,
         gs_base: regs.gs_base,
         interval_ns: what.options.interval_ns,
-        retries: what.options.retries,
+        retries: what.options.retries.unwrap_or(0),
         generation: what.generation,
         pid: what.known_pid,
         pgid: 0,

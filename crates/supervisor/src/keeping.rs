@@ -137,6 +137,15 @@ impl Supervisor {
         }
     }
 
+    /// States are to be kept in another way from now on, or no more: then those that there are go as well.
+    pub(crate) fn keep_otherwise(&mut self) {
+        self.end_keeping();
+        if !self.keeps_generations() {
+            let _ = self.stores.archive().map(|archive| archive.clear());
+        }
+        self.begin_keeping();
+    }
+
     /// Nobody keeps any more.
     pub(crate) fn end_keeping(&mut self) {
         drop(self.pause_keeping());

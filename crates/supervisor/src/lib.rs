@@ -12,6 +12,7 @@ pub mod bell;
 pub mod birth;
 mod blocks;
 pub mod bootstrap;
+pub mod change;
 pub mod channel;
 pub mod clock;
 pub mod coldresume;
@@ -83,5 +84,8 @@ pub mod trace;
 pub mod unreadable;
 pub mod upgrade;
 pub mod visit;
+mod wish;
+pub mod wishing;
 
 pub use error::Error;
+pub use outlast_archive::Policy;

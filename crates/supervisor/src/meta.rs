@@ -54,6 +54,12 @@ pub struct Meta {
     /// With what its older generations are encrypted, if they are.
     #[serde(default)]
     pub encryption: Option<Encryption>,
+    /// The change of its modules that was made last.
+    #[serde(default)]
+    pub changed: Option<Made>,
+    /// The file that policies were asked about, where one has it protected.
+    #[serde(default)]
+    pub designated: Option<Text>,
     /// How the program ended, once it has.
     pub ended: Option<Ended>,
 }
@@ -80,6 +86,15 @@ impl Supervisor {
     pub fn is_alive(&self) -> bool {
         processes::is_running(self.pid) && processes::start_time(self.pid) == Some(self.start_time)
     }
+}
+
+/// A change of modules.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Made {
+    /// The wish's number.
+    pub wish: u64,
+    /// In the words of the log; none if nothing was otherwise.
+    pub what: String,
 }
 
 /// How a program ended.

@@ -1,6 +1,7 @@
 //! How a program is protected: what the person asked for, in the engine's terms.
 
 use outlast_archive::Policy;
+use outlast_image::inject::option;
 use outlast_interfaces::{hang, storm};
 use serde::{Deserialize, Serialize};
 
@@ -16,8 +17,8 @@ pub struct Options {
     /// Of a durable store: commits may reach the medium so much later; 0: they may not. Nanoseconds.
     #[serde(default)]
     pub lag_ns: u64,
-    /// Attempts against the same fatal signal.
-    pub retries: u32,
+    /// Attempts against the same fatal signal; none: a death is final.
+    pub retries: Option<u32>,
     /// Bytes of the store's ring before it is folded.
     pub ring_len: u64,
     /// Which older generations are kept; none: none.
@@ -44,7 +45,7 @@ impl Default for Options {
             mutants: 0,
             interval_ns: 0,
             lag_ns: 0,
-            retries: 3,
+            retries: Some(3),
             ring_len: 2 << 20,
             generations: None,
             hang: None,
@@ -56,6 +57,11 @@ impl Default for Options {
 }
 
 impl Options {
+    /// What of it the engine may be told otherwise while it runs.
+    pub fn ways(&self) -> (u64, u64, u32) {
+        (self.bits & option::WAYS, self.interval_ns, self.retries.unwrap_or(0))
+    }
+
     /// Sets or clears one bit of [`outlast_image::inject::option`].
     pub fn set(&mut self, bit: u64, on: bool) {
         self.bits = if on { self.bits | bit } else { self.bits & !bit };

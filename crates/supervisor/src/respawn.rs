@@ -241,7 +241,9 @@ impl Supervisor {
     pub(crate) fn repeat_requests(&self) {
         let control = self.generation.control();
         let hears = control.state.load(Acquire) == state::PROTECTED && self.recovering.is_none();
-        if hears && matches!(self.handover, Handover::None) && control.request.load(Acquire) != 0 {
+        let is_asked =
+            control.request.load(Acquire) != 0 || control.ways_wanted.load(Acquire) != control.ways_taken.load(Acquire);
+        if hears && matches!(self.handover, Handover::None) && is_asked {
             self.pass_the_gate();
         }
     }

@@ -4,7 +4,7 @@
 
 use outlast_image::control::{Control, MAGIC};
 use outlast_image::event::{Event, EVENTS};
-use outlast_image::inject::{InjectArgs, ThreadArgs};
+use outlast_image::inject::{option, InjectArgs, ThreadArgs};
 use outlast_image::layout::{session, THREADS};
 use outlast_image::successor::Successor;
 use rustix::fs::{fallocate, FallocateFlags};
@@ -76,6 +76,25 @@ impl Session {
         match pwrite(&self.file, bytemuck::cast_slice(args), session::BOUNCE)? {
             n if n == std::mem::size_of_val(args) => Ok(()),
             _ => Err(Errno::NOSPC),
+        }
+    }
+
+    /// What it was told of that.
+    pub fn ways(&self) -> (u64, u64, u32) {
+        let args = self.inject_args();
+        (args.options & option::WAYS, args.interval_ns, args.retries)
+    }
+
+    /// Writes what the engine may be told otherwise while it runs: bits of [`option::WAYS`], the interval, the attempts. What was meant
+    /// is written down elsewhere; who reads it half is told once more.
+    pub fn set_ways(&self, (bits, interval_ns, retries): (u64, u64, u32)) {
+        // SAFETY: inside the mapping and aligned; each is an integer that is written whole.
+        unsafe {
+            let args = self.base.add(session::INJECT as usize).cast::<InjectArgs>().as_ptr();
+            let options = (&raw const (*args).options).read_volatile();
+            (&raw mut (*args).options).write_volatile(options & !option::WAYS | bits);
+            (&raw mut (*args).interval_ns).write_volatile(interval_ns);
+            (&raw mut (*args).retries).write_volatile(retries);
         }
     }
 

@@ -155,6 +155,8 @@ fn describe(request: &Request, exe: PathBuf, stores: &StorePlace) -> Meta {
         recoveries_before: 0,
         going_back: None,
         encryption: None,
+        changed: None,
+        designated: request.begun.as_ref().map(|begun| begun.called.clone().into()),
         ended: None,
     }
 }

@@ -148,6 +148,7 @@ impl Supervisor {
         // Only now: what this process starts inherits it.
         oom_score::exempt(std::process::id() as pid_t);
         self.beware_of_modules();
+        self.tell_parts();
         loop {
             // What wakes us is taken note of first, and what it stands for looked at afterwards: nothing falls between.
             while let Some(signal) = self.signals.next() {
@@ -170,6 +171,7 @@ impl Supervisor {
             if let Some(end) = self.on_postponed() {
                 return self.finish(end);
             }
+            self.on_wish_to_change();
             self.on_wish_to_upgrade();
             self.begin_keeping();
             self.count_kills();

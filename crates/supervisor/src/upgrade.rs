@@ -1,14 +1,12 @@
 //! Another outlast takes over from the one that a supervisor is, in the same process: the program, its parent and its terminal notice
 //! nothing. What is in the program stays the engine of the one before until its next execve, so both must speak the same layout.
-//!
-//! The wish lies in the program's folder, not in the session: the program can write to that, and may have fewer rights than its
-//! supervisor.
 
 use crate::error::Error;
 use crate::exec::Handover;
 use crate::meta::Meta;
 use crate::program_folder::ProgramFolder;
 use crate::supervisor::Supervisor;
+use crate::wish::{read, write};
 use crate::{again, processes};
 use outlast_image::layout;
 use rustix::event::{poll, PollFd, PollFlags};
@@ -16,8 +14,7 @@ use rustix::fs::{fstat, open, stat, FileType, Mode, OFlags};
 use rustix::process::{geteuid, pidfd_send_signal, Signal};
 use rustix::time::Timespec;
 use std::ffi::OsStr;
-use std::fs::File;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -29,7 +26,7 @@ pub const COMMAND: &str = "layout";
 pub const SAYS: &str = "outlast layout ";
 
 /// The wish: the path of the other outlast. While it is written, and what was answered if it was not granted.
-const WISH: &str = "upgrade";
+pub(crate) const WISH: &str = "upgrade";
 const UNFINISHED: &str = "upgrade.new";
 const REFUSED: &str = "upgrade.refused";
 
@@ -38,8 +35,6 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const PULSE: Duration = Duration::from_millis(50);
 /// How long a supervisor waits for the other outlast to say what it speaks.
 const ANSWER: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
-/// Longest wish or answer.
-const LONGEST: u64 = 8 << 10;
 
 /// Has the program's supervisor become the outlast at this path.
 ///
@@ -140,25 +135,4 @@ fn spoken(file: &OwnedFd, path: &Path) -> Result<u32, String> {
     let text = std::str::from_utf8(&answer[..len]).ok();
     let number = text.and_then(|text| text.strip_prefix(SAYS)?.trim_end().parse().ok());
     number.ok_or_else(|| format!("{} does not say which layout it speaks", path.display()))
-}
-
-fn write(folder: &ProgramFolder, file: &str, bytes: &[u8]) -> Result<(), Error> {
-    folder.remove(file);
-    let fd = folder.open_file(file, OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY)?;
-    let written = File::from(fd).write_all(bytes);
-    written.map_err(|e| {
-        Error::File(folder.path().join(file), rustix::io::Errno::from_io_error(&e).unwrap_or(rustix::io::Errno::IO))
-    })
-}
-
-fn read(folder: &ProgramFolder, file: &str) -> Result<Vec<u8>, Error> {
-    let fd = folder.open_file(file, OFlags::RDONLY | OFlags::NONBLOCK)?;
-    let at = |e| Error::File(folder.path().join(file), e);
-    if fstat(&fd).map_err(at)?.st_uid != geteuid().as_raw() {
-        return Err(at(rustix::io::Errno::PERM));
-    }
-    let mut bytes = Vec::new();
-    let read = File::from(fd).take(LONGEST).read_to_end(&mut bytes);
-    read.map_err(|e| at(rustix::io::Errno::from_io_error(&e).unwrap_or(rustix::io::Errno::IO)))?;
-    Ok(bytes)
 }

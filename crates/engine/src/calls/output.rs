@@ -2,7 +2,7 @@
 
 use super::input::{socket_timeout, SO_SNDTIMEO};
 use super::message::{single, Header, Vectors, CONTROL, CONTROL_LEN, DATA, DATA_LEN, HEAD, NAME, NAME_LEN};
-use super::{messages, move_between, offsets, splice, write_file};
+use super::{messages, move_between, offsets, splice, unseen, write_file};
 use crate::commit::commit;
 use crate::control::control;
 use crate::dispatch::{interruptible, native, visible, Call};
@@ -28,6 +28,7 @@ const MOST: u64 = 0x7fff_f000;
 
 pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     let fd = call.fd();
+    unseen::share_passed(e, call);
     match (call.nr, e.fds.kind(fd)) {
         (_, kind::UNKNOWN) => native(call),
         (nr::PWRITE64 | nr::PWRITEV | nr::PWRITEV2 | nr::WRITE | nr::WRITEV, kind::REGULAR | kind::BLOCK) => {

@@ -11,11 +11,14 @@ use crate::sys::nr;
 use crate::thread::Thread;
 use crate::undo::{self, Before};
 use crate::user;
-use outlast_image::inject::option;
+use outlast_image::kernel::before_outputs;
+
+/// So many messages the kernel takes at once.
+const MOST_MESSAGES: u64 = 1024;
 
 /// Is the program one that commits only when asked?
 pub fn chosen(e: &Engine) -> bool {
-    e.args.options & option::NO_VISIBLE != 0
+    e.kernel.before_outputs == before_outputs::NOTHING
 }
 
 /// Makes the call; what a rollback has to undo of it is noted.
@@ -30,11 +33,16 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     if matches!(before, Before::Visible) {
         return names::serve(e, t, call);
     }
-    if passes_descriptors(call) {
-        undo::share_all(e);
-    }
+    share_passed(e, call);
     offsets::note_moved(e, call);
-    let r = if undo::is_quick(e, call, &before) { native(call) } else { interruptible(t, call) };
+    let r = if undo::is_quick(e, call, &before) {
+        native(call)
+    } else {
+        t.is_unseen = true;
+        let r = interruptible(t, call);
+        t.is_unseen = false;
+        r
+    };
     if matches!(before, Before::Making) {
         undo::after(e, call, r);
     }
@@ -51,11 +59,16 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     r
 }
 
-/// May descriptors go to somebody else?
-fn passes_descriptors(call: &Call) -> bool {
-    match call.nr {
-        nr::SENDMSG => user::read::<Header>(call.args[1]).is_some_and(|header| header.control_len > 0),
-        nr::SENDMMSG => true,
+/// Notes which descriptors may go to somebody else.
+pub fn share_passed(e: &mut Engine, call: &Call) {
+    let [_, messages, count, ..] = call.args;
+    let passes = |at: u64| user::read::<Header>(at).is_some_and(|header| header.control_len > 0);
+    let may = match call.nr {
+        nr::SENDMSG => passes(messages),
+        nr::SENDMMSG => (0..count.min(MOST_MESSAGES)).any(|n| passes(messages + n * input::MESSAGE_LEN)),
         _ => false,
+    };
+    if may {
+        undo::share_all(e);
     }
 }

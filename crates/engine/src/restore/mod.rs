@@ -45,8 +45,9 @@ use crate::state::{engine, journal, object, Engine, OwnFd};
 use crate::store_room;
 use crate::sys::{err, futex_wake, now_ns, nr, syscall};
 use crate::taking_part;
-use crate::thread::{self, Thread, SCHEDULING_OFFSET};
+use crate::thread::{self, pending_bit, Thread, SCHEDULING_OFFSET};
 use crate::tracker::{Content, Track};
+use crate::ways;
 use crate::world;
 use core::sync::atomic::Ordering::*;
 use outlast_image::context::{pending_kind, ThreadContext, XSAVE_LEN, XSAVE_OFFSET};
@@ -184,6 +185,9 @@ unsafe fn run(rung: Rung) -> ! {
         own_faults::restore(e, is_foreign);
     }
     fill_thread(t, &context);
+    if ways::is_due(e) {
+        t.pending.fetch_or(pending_bit::REQUEST, Release);
+    }
     vdso::refuse_inside(e, t.regs.rip);
     others.each(|other| vdso::refuse_inside(e, other.regs.rip));
     give_thread(e, t);
@@ -315,6 +319,7 @@ unsafe fn load(e: &mut Engine, t: &mut Thread) -> ThreadContext {
     }
     let kernel: KernelState = bytemuck::pod_read_unaligned(&buf[..n]);
     e.kernel = kernel;
+    ways::begin(e);
     taking_part::load(e);
     gathered::load(e);
     let n = e.store().object(object::QUEUE, 0, scratch::object_buffer()).unwrap_or(0);
@@ -371,7 +376,7 @@ unsafe fn fill_thread(t: &mut Thread, c: &ThreadContext) {
     t.comm = c.comm;
     t.call = c.pending.nr as u64;
     t.pending_call = c.pending;
-    (t.interrupted, t.by_trap) = (0, 0);
+    (t.interrupted, t.by_trap, t.is_unseen) = (0, 0, false);
 }
 
 /// Gives the kernel what it has to know of the running thread.

@@ -5,9 +5,7 @@
 
 use super::lease;
 use super::look::{self, Identity};
-use crate::calls::unseen::chosen;
 use crate::descriptors::for_each_open;
-use crate::lag;
 use crate::state::{object, Engine};
 use outlast_image::descriptor::descriptor_kind as kind;
 
@@ -71,7 +69,8 @@ pub fn load(e: &mut Engine) {
 
 /// Somebody else has, or gets, what is open as `fd`.
 pub fn share(e: &mut Engine, fd: i32) {
-    if (chosen(e) || lag::is_on(e)) && e.fds.kind(fd) == kind::REGULAR {
+    // Also where a commit stands before every output: that may change.
+    if e.fds.kind(fd) == kind::REGULAR {
         if let Ok(look) = look::of(fd) {
             e.undo.shared.add(look.identity);
         }

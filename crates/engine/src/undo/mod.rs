@@ -68,10 +68,10 @@ pub fn committed(store: &mut Store<'static, MappedRegion>) {
 /// A rollback has undone the journal: what was removed before the commit may still have to be removed for good, and the
 /// program goes on in its directory of then.
 pub fn rolled_back(e: &mut Engine) {
+    exclusive::load(e);
     if chosen(e) {
         hidden::remove_committed(e.store());
         e.undo.known.forget();
-        exclusive::load(e);
         calls::directory::return_to(e);
     }
 }

@@ -37,7 +37,10 @@ impl Module for Crash {
     }
 
     fn protect(&mut self, _: &mut Calls, program: &str, settings: &Payload) -> Result<(), Failure> {
-        self.programs.insert(program.into(), (settings.read()?, Tries::default(), FurtherBack::default()));
+        let settings = settings.read()?;
+        // What was tried stays tried.
+        let known = self.programs.entry(program.into()).or_insert((settings, Tries::default(), FurtherBack::default()));
+        known.0 = settings;
         Ok(())
     }
 

@@ -41,9 +41,10 @@ impl Module for Hang {
     fn protect(&mut self, calls: &mut Calls, program: &str, settings: &Payload) -> Result<(), Failure> {
         let settings: Settings = settings.read()?;
         let Some((pmc, _)) = self.pins else { return Ok(()) };
-        let watch = Watch { program: program.into(), every: settings.every };
+        let watch = Watch { program: program.into(), by: NAME.into(), every: settings.every };
         calls.issue_cmd(pmc, pmc::WATCH, &Payload::of(&watch)?)?;
-        self.programs.insert(program.into(), Threads::new(settings));
+        // What was learnt stays learnt.
+        self.programs.entry(program.into()).or_insert_with(|| Threads::new(settings)).set(settings);
         Ok(())
     }
 

@@ -38,6 +38,11 @@ impl Threads {
         Self { settings, sections: Sections::default(), seen: BTreeMap::new() }
     }
 
+    /// From now on.
+    pub fn set(&mut self, settings: Settings) {
+        self.settings = settings;
+    }
+
     /// The program's process has ended: whatever goes on does so elsewhere. What is known of sections stays true.
     pub fn have_ended(&mut self) {
         self.seen.clear();

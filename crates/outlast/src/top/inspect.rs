@@ -60,7 +60,7 @@ fn options(meta: &Meta) -> String {
     let duration = |ns| humantime::format_duration(Duration::from_nanos(ns)).to_string();
     let said = [
         Some(format!("modules {}", Wishes::of(options).modules().join(" "))),
-        Some(format!("retries {}", options.retries)),
+        Some(options.retries.map_or("not recovered".into(), |retries| format!("retries {retries}"))),
         (options.interval_ns > 0).then(|| format!("every {}", duration(options.interval_ns))),
         (options.lag_ns > 0).then(|| format!("durable within {}", duration(options.lag_ns))),
         options.generations.map(|policy| format!("generations every {}", duration(policy.every_ns))),

@@ -144,6 +144,8 @@ pub fn attach(request: &Request) -> Result<(Attached, Watch), Error> {
         recoveries_before: 0,
         going_back: None,
         encryption,
+        changed: None,
+        designated: None,
         ended: None,
     };
     let parts = Parts { folder, lock, stores, meta, command, signals, decides };

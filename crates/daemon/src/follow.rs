@@ -1,0 +1,135 @@
+//! Programs that run already, because a policy designated them, are protected as policies say now: by their users' own hands, since it is they
+//! who may.
+
+use crate::process;
+use libc::pid_t;
+use outlast_policy::{Policies, Setting, Subject, Verdict};
+use outlast_supervisor::say::say;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The commands of `outlast module` by which a user's programs are asked for, and told.
+pub const DESIGNATED: &str = "designated";
+pub const FOLLOW: &str = "follow";
+
+/// A program that runs because a policy designated it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Running {
+    pub name: String,
+    pub pid: pid_t,
+    /// The file that policies were asked about.
+    pub executable: PathBuf,
+}
+
+/// How long a command may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+const PULSE: Duration = Duration::from_millis(5);
+/// So much one may say, and so many state folders of one user are looked at.
+const LONGEST: u64 = 1 << 20;
+const MOST_FOLDERS: usize = 8;
+/// What tells where a user's state folder is.
+const PLACES: [&str; 3] = ["OUTLAST_STATE_DIR", "XDG_RUNTIME_DIR", "HOME"];
+
+/// A user's programs: whose, and what leads to their folder.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    user: u32,
+    group: u32,
+    environment: Vec<(String, Vec<u8>)>,
+}
+
+/// Has all of them follow. `outlast`: the file of this program.
+pub fn follow(policies: &Policies, outlast: &Path) {
+    for place in places() {
+        let Some(said) = ask(outlast, &place, &[DESIGNATED.into()]) else { continue };
+        let running: Vec<Running> = serde_json::from_slice(&said).unwrap_or_default();
+        for program in running {
+            let Some(settings) = settings(policies, &place, &program) else { continue };
+            let words = [FOLLOW.into(), program.name.clone(), "--".into()];
+            let words: Vec<String> = words.into_iter().chain(settings.iter().map(Setting::argument)).collect();
+            if ask(outlast, &place, &words).is_none() {
+                say(format_args!("daemon: {} of user {} is protected as before", program.name, place.user));
+            }
+        }
+    }
+}
+
+/// What policies say of a program, if they want it protected: of one that runs nothing else is taken.
+fn settings<'p>(policies: &'p Policies, place: &Place, program: &Running) -> Option<&'p [Setting]> {
+    // What a user says of programs of others is not believed.
+    let (uid, _) = process::user(program.pid).filter(|(uid, _)| place.user == 0 || *uid == place.user)?;
+    let cgroup = process::control_group(program.pid)?;
+    let subject = Subject { executable: &program.executable, uid, cgroup: &cgroup };
+    match &policies.find(&subject)?.verdict {
+        Verdict::Protect(settings) => Some(settings),
+        Verdict::Leave => None,
+    }
+}
+
+/// Where there are supervisors. Whoever only calls itself one has its user asked in vain.
+fn places() -> Vec<Place> {
+    let mut places: BTreeSet<Place> = BTreeSet::new();
+    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        let Some(place) = place_of(pid) else { continue };
+        if places.iter().filter(|known| known.user == place.user).count() < MOST_FOLDERS {
+            places.insert(place);
+        }
+    }
+    places.into_iter().collect()
+}
+
+fn place_of(pid: pid_t) -> Option<Place> {
+    if process::comm(pid)? != b"outlast" {
+        return None;
+    }
+    let words = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    if ![&b"run"[..], b"supervise"].contains(&words.split(|byte| *byte == 0).nth(1)?) {
+        return None;
+    }
+    let environ = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let variable = |name: &str| {
+        let from = format!("{name}=");
+        let value = environ.split(|byte| *byte == 0).find_map(|word| word.strip_prefix(from.as_bytes()))?;
+        Some((name.to_string(), value.to_vec()))
+    };
+    Some(Place {
+        user: process::user(pid)?.0,
+        group: process::group(pid)?,
+        environment: PLACES.into_iter().filter_map(variable).collect(),
+    })
+}
+
+/// Has `outlast module` do something as that user; what it says, if it succeeds in time.
+fn ask(outlast: &Path, place: &Place, words: &[String]) -> Option<Vec<u8>> {
+    let mut command = Command::new(outlast);
+    command.arg("module").args(words).env_clear().current_dir("/");
+    for (name, value) in &place.environment {
+        command.env(name, <std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(value));
+    }
+    if rustix::process::geteuid().as_raw() != place.user {
+        command.uid(place.user).gid(place.group);
+    }
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().ok()?;
+    let out = child.stdout.take()?;
+    let reader = std::thread::spawn(move || {
+        let mut said = Vec::new();
+        out.take(LONGEST).read_to_end(&mut said).map(|_| said)
+    });
+    let began = Instant::now();
+    while began.elapsed() < PATIENCE {
+        if let Ok(Some(status)) = child.try_wait() {
+            return reader.join().ok()?.ok().filter(|_| status.success());
+        }
+        std::thread::sleep(PULSE);
+    }
+    // What it had begun is finished, or not, by the supervisor.
+    let _ = child.kill();
+    let _ = child.wait();
+    None
+}
