@@ -2,10 +2,13 @@
 //! have decided.
 
 mod desk;
+mod machine;
 mod peri;
 mod pmc;
 mod proc;
 mod protection;
+mod schl;
 mod sysc;
 
+pub use machine::Machine;
 pub use protection::{Protection, Wishes};

@@ -150,12 +150,7 @@ impl Protection {
     }
 
     fn note(&mut self, notices: Vec<Notice>) {
-        self.failures.extend(notices.into_iter().map(|notice| match notice {
-            Notice::Unloaded { module, why, again } => {
-                format!("{module}: {why}{}", if again { "" } else { "; it is not loaded any more" })
-            }
-            Notice::Failed { module, failure } => format!("{module}: {failure}"),
-        }));
+        self.failures.extend(notices.iter().map(Notice::to_string));
     }
 }
 

@@ -5,6 +5,7 @@ use crate::blocks::{self, Block};
 use crate::decision::{Hang, Hung, Stays};
 use crate::locks::{self, Elsewhere};
 use crate::log::{Entry, Kind};
+use crate::processes;
 use crate::stacks;
 use crate::supervisor::Supervisor;
 use libc::pid_t;
@@ -110,13 +111,8 @@ fn counts(pid: pid_t, blocks: &ThreadBlocks, elsewhere: &mut Elsewhere) -> Vec<C
     elsewhere.keep(|thread| blocks.iter().any(|block| block.thread == thread));
     let count = |&Block { thread, at, run, .. }: &Block| {
         let wait = locks::wait(elsewhere, pid, (thread, run), kernels);
-        Some(Count { thread, section: at.ip, run, count: processor_time(pid, thread)?, wait })
+        let count = Duration::from_nanos(processes::schedule_of(pid, thread)?.0);
+        Some(Count { thread, section: at.ip, run, count, wait })
     };
     blocks.iter().filter_map(count).collect()
-}
-
-/// Processor time that a thread has had, to the nanosecond.
-fn processor_time(pid: pid_t, thread: pid_t) -> Option<Duration> {
-    let schedstat = std::fs::read_to_string(format!("/proc/{pid}/task/{thread}/schedstat")).ok()?;
-    schedstat.split_ascii_whitespace().next()?.parse().ok().map(Duration::from_nanos)
 }
