@@ -33,7 +33,8 @@ impl Module {
         };
         let row =
             |module: &outlast_core::Manifest| Row { name: module.name, what: module.what, programs: of(module.name) };
-        let rows: Vec<_> = outlast_modules::all().iter().map(row).collect();
+        let of_machine = outlast_modules::of_machine();
+        let rows: Vec<_> = outlast_modules::all().iter().chain(&of_machine).map(row).collect();
         self.command.print(&rows, ["MODULE", "PROTECTS", "WHAT"], |row| {
             [row.name.into(), names(&row.programs), row.what.into()]
         })

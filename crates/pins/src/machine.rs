@@ -54,7 +54,7 @@ impl Machine {
     /// Looks; what is starved, and is news.
     pub fn look(&mut self) -> Vec<Starved> {
         let at = Duration::from_nanos(clock::monotonic());
-        let processors = self.queues.as_ref().map(RunQueues::look).unwrap_or_default();
+        let processors = self.queues.as_mut().map(RunQueues::look).unwrap_or_default();
         let threads = (at >= self.due).then(|| self.programs.look());
         if threads.is_some() {
             let took = Duration::from_nanos(clock::monotonic()).saturating_sub(at);

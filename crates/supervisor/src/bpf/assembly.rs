@@ -12,6 +12,7 @@ pub const R4: u8 = 4;
 pub const R6: u8 = 6;
 pub const R7: u8 = 7;
 pub const R8: u8 = 8;
+pub const R9: u8 = 9;
 pub const R10: u8 = 10;
 
 /// Operation codes.
@@ -38,10 +39,9 @@ pub mod op {
 
 /// Immediate of an atomic operation: add, and fetch what was there.
 pub const ADD_AND_FETCH: i32 = 0x01;
-/// Source registers of a wide load. What is loaded is the address of the first element of the map with this descriptor, or that of the
-/// variable of the kernel with this number in its type information.
+/// Source register of a wide load: what is loaded is the address of the first element of the map with this
+/// descriptor.
 pub const MAP_VALUE: u8 = 2;
-pub const VARIABLE: u8 = 3;
 
 /// Stands for a jump to the end until that is known.
 pub const TO_END: i16 = i16::MAX;

@@ -16,6 +16,7 @@ const MAP_FREEZE: libc::c_int = 22;
 
 const MAP_TYPE_ARRAY: u32 = 2;
 const PROG_TYPE_RAW_TRACEPOINT: u32 = 17;
+const RUN_ON_CPU: u32 = 1 << 0;
 /// The map can be mapped into memory.
 const F_MMAPABLE: u32 = 1 << 10;
 
@@ -121,9 +122,11 @@ pub fn load(name: &[u8], program: &[Instruction], license: &CStr) -> Result<Owne
     unsafe { descriptor(PROG_LOAD, &attr) }
 }
 
-/// Runs a program for raw tracepoints once, here and now, with this context.
-pub fn run(program: BorrowedFd<'_>, context: &[u64]) -> Result<(), Errno> {
+/// Runs a program for raw tracepoints once, now, with this context, which is not empty: here, or on this processor, in the middle of whatever that does.
+pub fn run(program: BorrowedFd<'_>, context: &[u64], processor: Option<u32>) -> Result<(), Errno> {
     let attr = TestRun {
+        flags: if processor.is_some() { RUN_ON_CPU } else { 0 },
+        cpu: processor.unwrap_or(0),
         prog_fd: program.as_raw_fd() as u32,
         context_size_in: std::mem::size_of_val(context) as u32,
         context_in: context.as_ptr() as u64,

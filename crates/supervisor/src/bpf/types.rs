@@ -59,14 +59,9 @@ impl Types {
         Some(Self { bytes, names, starts })
     }
 
-    /// The number of a variable, of one for each processor say.
-    pub fn variable(&self, name: &str) -> Option<u32> {
-        self.find(kind::VAR, name)
-    }
-
     /// Where a field lies in a structure, by its path: `["cfs", "h_nr_queued"]` is `cfs.h_nr_queued`.
     pub fn field(&self, structure: &str, path: &[&str]) -> Option<Field> {
-        let mut of = self.find(kind::STRUCT, structure)?;
+        let mut of = self.structure(structure)?;
         let mut offset = 0;
         for name in path {
             let (at, member) = self.member(of, name)?;
@@ -118,9 +113,9 @@ impl Types {
         }
     }
 
-    fn find(&self, kind: u32, name: &str) -> Option<u32> {
+    fn structure(&self, name: &str) -> Option<u32> {
         let is = |at: usize| {
-            self.word(at + 4).is_some_and(|head| info(head).0 == kind) && self.name(at) == Some(name.as_bytes())
+            self.word(at + 4).is_some_and(|head| info(head).0 == kind::STRUCT) && self.name(at) == Some(name.as_bytes())
         };
         (1..self.starts.len()).find(|n| is(self.starts[*n])).map(|n| n as u32)
     }
@@ -166,7 +161,7 @@ fn beyond(kind: u32, count: u32) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// `int` (1), `union { int *b; }` (3), `struct s { int a; <3>; }` (4), a variable `v` of it (5).
+    /// `int` (1), a pointer to it (2), `union { int *b; }` (3), `struct s { int a; <3>; }` (4), a variable `v` of it (5).
     fn sample() -> Vec<u8> {
         let names = b"\0int\0a\0b\0s\0v\0";
         let types: [&[u32]; 5] = [
@@ -190,7 +185,6 @@ mod tests {
         assert_eq!(types.field("s", &["a"]), Some(Field { offset: 0, size: 4 }));
         assert_eq!(types.field("s", &["b"]), Some(Field { offset: 8, size: 8 }));
         assert_eq!((types.field("s", &["c"]), types.field("s", &["a", "b"])), (None, None));
-        assert_eq!((types.variable("v"), types.variable("s")), (Some(5), None));
     }
 
     #[test]
@@ -202,7 +196,7 @@ mod tests {
         for at in 0..whole.len() {
             let mut changed = whole.clone();
             changed[at] ^= 0xff;
-            let _ = Types::parse(changed).map(|types| (types.field("s", &["b"]), types.variable("v")));
+            let _ = Types::parse(changed).map(|types| types.field("s", &["b"]));
         }
     }
 }
