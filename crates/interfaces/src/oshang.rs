@@ -15,7 +15,8 @@ pub struct Settings {
     pub threshold: Duration,
     /// A check value is never larger: the natural bound that a time slice has.
     pub bound: Duration,
-    /// So long nothing at all may go on. The paper's time-out for halted processors and threads that are not scheduled (§4.1, §5.1).
+    /// So long nothing at all may go on: five seconds, the paper's time-out for halted processors and threads that are not scheduled (§4.1, §5.1),
+    /// unless another threshold is wished.
     pub timeout: Duration,
 }
 
@@ -24,7 +25,7 @@ impl Settings {
     pub fn with_threshold(threshold: Duration) -> Self {
         // It is looked at several times before that is over.
         let every = (threshold / 4).clamp(Duration::from_millis(10), Duration::from_millis(100));
-        Self { every, threshold, bound: threshold * 4, timeout: Duration::from_secs(5) }
+        Self { every, threshold, bound: threshold * 4, timeout: threshold * 10 }
     }
 }
 

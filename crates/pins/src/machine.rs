@@ -10,18 +10,12 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// How often protected programs are looked at, where that takes no more than this part of the time: all their threads have to be.
-const PROGRAMS: Duration = Duration::from_secs(1);
-const PART: u32 = 2000;
-
 /// The modules that protect the machine. It belongs to the thread that makes it.
 pub struct Machine {
     kernel: Microkernel,
     desk: Rc<RefCell<Desk>>,
     queues: Result<RunQueues, String>,
     programs: Programs,
-    /// When programs are to be looked at next.
-    due: Duration,
 }
 
 impl Machine {
@@ -38,7 +32,7 @@ impl Machine {
             kernel.load(*manifest)?;
         }
         kernel.protect(oshang::NAME, oshang::MACHINE, Payload::of(settings)?)?;
-        Ok(Self { kernel, desk, queues: RunQueues::open(), programs: Programs::default(), due: Duration::ZERO })
+        Ok(Self { kernel, desk, queues: RunQueues::open(), programs: Programs::new(settings.timeout / 5) })
     }
 
     /// Why processors cannot be looked at, but protected programs only; none: they can.
@@ -55,12 +49,7 @@ impl Machine {
     pub fn look(&mut self) -> Vec<Starved> {
         let at = Duration::from_nanos(clock::monotonic());
         let processors = self.queues.as_mut().map(RunQueues::look).unwrap_or_default();
-        let threads = (at >= self.due).then(|| self.programs.look());
-        if threads.is_some() {
-            let took = Duration::from_nanos(clock::monotonic()).saturating_sub(at);
-            self.due = at + PROGRAMS.max(took * PART);
-        }
-        let look = Look { at, processors, threads };
+        let look = Look { at, processors, threads: self.programs.look(at) };
         let Ok(payload) = Payload::of(&look) else { return Vec::new() };
         self.desk.borrow_mut().is_looking = true;
         self.kernel.raise(Event { pin: schl::NAME, name: schl::SWITCHED, program: None, payload });

@@ -213,6 +213,10 @@ impl Decides for Protection {
         self.desk.borrow_mut().flagged()
     }
 
+    fn starved(&mut self) -> Option<proc::Starvation> {
+        self.desk.borrow_mut().starved()
+    }
+
     fn recovered(&mut self, at: Duration) -> Option<proc::Storm> {
         let payload = Payload::of(&at).ok()?;
         self.desk.borrow_mut().count();

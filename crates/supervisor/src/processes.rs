@@ -151,6 +151,12 @@ pub fn schedule_of(pid: pid_t, thread: pid_t) -> Option<(u64, u64)> {
     Some((fields.next()??, fields.nth(1)??))
 }
 
+/// The letter by which the kernel calls what a thread is about.
+pub fn state_of(pid: pid_t, thread: pid_t) -> Option<char> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/task/{thread}/stat")).ok()?;
+    stat[stat.rfind(')')? + 1..].trim_start().chars().next()
+}
+
 /// The process's parent.
 pub fn parent_of(pid: pid_t) -> Option<pid_t> {
     stat_field(pid, 4)?.parse().ok()

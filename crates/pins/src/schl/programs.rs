@@ -5,26 +5,40 @@ use outlast_interfaces::schl::Thread;
 use outlast_supervisor::processes;
 use std::fs::{read_dir, read_link, read_to_string};
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// So many looks the list of programs stays as it is: all processes have to be looked at for a new one.
-const LOOKS: u32 = 5;
+/// How often programs are looked for: at all processes.
+const SEARCH: Duration = Duration::from_secs(5);
+/// Each of the two may take no more than this part of the time.
+const PART: u32 = 2000;
 
 /// The processes of protected programs.
-#[derive(Default)]
 pub struct Programs {
+    every: Duration,
     processes: Vec<pid_t>,
-    looks: u32,
+    /// When they are to be looked for, and looked at.
+    due: [Duration; 2],
 }
 
 impl Programs {
-    /// Their threads that could run, or do.
-    pub fn look(&mut self) -> Vec<Thread> {
-        if self.looks % LOOKS == 0 {
+    /// To be looked at so often, as a rule.
+    pub fn new(every: Duration) -> Self {
+        Self { every, processes: Vec::new(), due: [Duration::ZERO; 2] }
+    }
+
+    /// Their threads that could run, or do; none: it is not time yet.
+    pub fn look(&mut self, at: Duration) -> Option<Vec<Thread>> {
+        if at >= self.due[0] {
+            let began = Instant::now();
             self.processes = children_of_supervisors();
+            self.due[0] = at + SEARCH.max(began.elapsed() * PART);
         }
-        self.looks = self.looks.wrapping_add(1);
-        self.processes.iter().flat_map(|process| threads(*process)).collect()
+        (at >= self.due[1]).then(|| {
+            let began = Instant::now();
+            let threads = self.processes.iter().flat_map(|process| threads(*process)).collect();
+            self.due[1] = at + self.every.max(began.elapsed() * PART);
+            threads
+        })
     }
 }
 
@@ -39,7 +53,6 @@ fn children_of_supervisors() -> Vec<pid_t> {
 }
 
 fn threads(process: pid_t) -> Vec<Thread> {
-    // One thread that does not run is the rule.
     let threads = processes::threads_of(process);
     threads.into_iter().filter_map(|thread| runnable(process, thread)).collect()
 }
