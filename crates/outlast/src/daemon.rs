@@ -42,12 +42,9 @@ pub struct Daemon {
     /// OUTLAST_PROCESSOR, OUTLAST_PID and OUTLAST_THREAD in its environment, as far as they are known.
     #[arg(long, value_name = "WORD", allow_hyphen_values = true)]
     alert: Vec<String>,
-    /// Where it is counted for `outlast metrics`
-    #[arg(long, hide = true, value_name = "FILE", default_value = COUNTS)]
-    counts: PathBuf,
 }
 
-/// Where `outlast metrics` finds what the daemon has told of.
+/// Where `outlast metrics` finds what the daemon has told of: beside its lock.
 pub const COUNTS: &str = "/run/outlast-daemon.json";
 
 /// Whether the scheduler is watched.
@@ -70,7 +67,7 @@ impl Daemon {
             settings: Settings::with_threshold(self.oshang_threshold),
             modules: outlast_modules::of_machine().to_vec(),
             alert: self.alert,
-            counts: self.counts,
+            counts: self.lock.with_extension("json"),
         };
         let request = Request {
             lock: self.lock,

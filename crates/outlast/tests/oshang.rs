@@ -42,7 +42,7 @@ impl Watch {
         fs::write(&alert, script).unwrap();
         fs::set_permissions(&alert, fs::Permissions::from_mode(0o755)).unwrap();
         let mut command = home.outlast(["daemon", "--oshang", "only", "--oshang-threshold", threshold]);
-        command.arg("--lock").arg(home.file("lock")).arg("--counts").arg(home.file("counts"));
+        command.arg("--lock").arg(home.file("daemon.lock"));
         command.arg("--alert").arg(alert).stderr(fs::File::create(home.file("log")).unwrap());
         let daemon = command.stdin(Stdio::null()).spawn().unwrap();
         let watch = Self { home, hog, daemon };
@@ -100,7 +100,7 @@ fn a_real_time_thread_that_keeps_others_waiting_is_told_of_and_a_usual_one_is_no
     assert_eq!(watch.told_of(usual.id()), [""; 0]);
     let alert = fs::read_to_string(watch.home.file("told")).unwrap();
     assert!(alert.contains("processor-starved: processor"), "{alert}");
-    let metrics = watch.home.outlast(["metrics", "--daemon"]).arg(watch.home.file("counts")).output().unwrap();
+    let metrics = watch.home.outlast(["metrics", "--daemon"]).arg(watch.home.file("daemon.json")).output().unwrap();
     let counted = said(&metrics);
     assert!(counted.contains("outlast_machine_events_total{event=\"thread-starved\"} 0"), "{counted}");
     let starved = "outlast_machine_events_total{event=\"processor-starved\"} ";

@@ -51,12 +51,26 @@ impl Desk {
     /// Has a thread wait for this processor, if none does.
     fn probe(&mut self, processor: u32) -> std::io::Result<()> {
         self.probes.retain(|_, probe| !probe.is_finished());
-        if !self.probes.contains_key(&processor) {
+        if !self.probes.contains_key(&processor) && !is_given_away(processor) {
             let probe = Builder::new().name("probe".into()).spawn(move || run_on(processor))?;
             self.probes.insert(processor, probe);
         }
         Ok(())
     }
+}
+
+/// Whether an administrator has given this processor to a thread that nothing is to disturb: without its ticks it seems to be in the kernel for ever.
+fn is_given_away(processor: u32) -> bool {
+    let list = std::fs::read_to_string("/sys/devices/system/cpu/nohz_full").unwrap_or_default();
+    holds(list.trim(), processor)
+}
+
+/// Whether a list of ranges, `1-3,8`, has this number.
+fn holds(list: &str, number: u32) -> bool {
+    list.split(',').any(|range| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        matches!((first.parse::<u32>(), last.parse::<u32>()), (Ok(first), Ok(last)) if (first..=last).contains(&number))
+    })
 }
 
 /// Goes on there, when it can; ends at once where it may not.
@@ -69,5 +83,18 @@ fn run_on(processor: u32) {
             libc::CPU_SET(processor as usize, &mut set);
             libc::sched_setaffinity(0, size_of_val(&set), &set);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::holds;
+
+    #[test]
+    fn lists_of_processors_are_read() {
+        let numbers = |list: &str| (0..12).filter(|number| holds(list, *number)).collect::<Vec<_>>();
+        assert_eq!(numbers("1-3,8"), [1, 2, 3, 8]);
+        assert_eq!(numbers("0"), [0]);
+        assert!(["", "(null)", "a-b", "3-"].iter().all(|list| numbers(list).is_empty()));
     }
 }

@@ -1,0 +1,138 @@
+//! What it costs that the scheduler is watched: to work that switches as often as it can, and to work that only computes.
+//!
+//! Short turns with a daemon that watches and with one that is stopped alternate: whoever else uses the machine disturbs both alike. Each turn with
+//! it has a look in it, since it lasts as long as it takes from one to the next. A round's figure is that of the middle halves of both.
+
+use crate::failure::{Failure, Outcome, Tried};
+use crate::measurement::{Collected, Measurement};
+use crate::promise::{Promise, Relation, Unit};
+use crate::workshop::Workshop;
+use std::hint::black_box;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+pub struct OsHang;
+
+const SWITCHES: &str = "oshang-switches";
+const COMPUTES: &str = "oshang-computes";
+/// Pairs of turns in a round, and for how long one works.
+const TURNS: usize = 20;
+const TURN: Duration = Duration::from_millis(100);
+
+/// Ended with the value.
+struct Daemon(Child);
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Daemon {
+    fn begin(workshop: &Workshop) -> Outcome<Self> {
+        let folder = tempfile::tempdir_in(std::env::temp_dir()).tried("make a folder")?.keep();
+        let mut command = Command::new(workshop.executable("outlast"));
+        command.args(["daemon", "--oshang", "only", "--lock"]).arg(folder.join("daemon.lock"));
+        command.stdin(Stdio::null()).stderr(Stdio::null());
+        let daemon = Self(command.spawn().tried("start outlast")?);
+        // It reads the kernel's types first.
+        thread::sleep(Duration::from_millis(500));
+        let watches = folder.join("daemon.json").exists();
+        let _ = std::fs::remove_dir_all(folder);
+        watches.then_some(daemon).ok_or_else(|| Failure::NotHere("the scheduler cannot be watched".into()))
+    }
+
+    fn go_on(&self, is_to: bool) {
+        let signal = if is_to { libc::SIGCONT } else { libc::SIGSTOP };
+        // SAFETY: plain system call; the process is our child and not reaped.
+        unsafe { libc::kill(self.0.id() as i32, signal) };
+    }
+}
+
+impl Measurement for OsHang {
+    fn name(&self) -> String {
+        "watching the scheduler".into()
+    }
+
+    fn promises(&self) -> Vec<Promise> {
+        let of = |id: &str, what: &str| {
+            let what = what.into();
+            Promise { id: id.into(), what, unit: Unit::Percent, relation: Relation::Overhead, limit: 0.1 }
+        };
+        vec![
+            of(SWITCHES, "two threads that only wake each other, the scheduler watched"),
+            of(COMPUTES, "a thread that only computes, the scheduler watched"),
+        ]
+    }
+
+    fn rounds(&self) -> usize {
+        15
+    }
+
+    fn round(&mut self, number: usize, workshop: &Workshop, collected: &mut Collected) -> Outcome<()> {
+        let daemon = Daemon::begin(workshop)?;
+        let (mut here, there) = UnixStream::pair().tried("make a connection")?;
+        let answers = thread::spawn(move || answer(there));
+        let switches = alternate(&daemon, number, |count| switch(&mut here, count));
+        let computes = alternate(&daemon, number, compute);
+        drop(here);
+        let _ = answers.join();
+        for (id, [watched, alone]) in [(SWITCHES, switches), (COMPUTES, computes)] {
+            collected.add(id, Some(alone), watched);
+        }
+        Ok(())
+    }
+}
+
+/// Milliseconds that a turn takes with and without.
+fn alternate(daemon: &Daemon, number: usize, mut work: impl FnMut(u64)) -> [f64; 2] {
+    let mut count = 1;
+    let mut timed = |count: u64| {
+        let began = Instant::now();
+        work(count);
+        began.elapsed()
+    };
+    while timed(count) < TURN {
+        count += count.div_ceil(4);
+    }
+    let mut took = [Vec::new(), Vec::new()];
+    for turn in 0..TURNS {
+        for at in [(number + turn) % 2, (number + turn + 1) % 2] {
+            daemon.go_on(at == 0);
+            took[at].push(timed(count).as_secs_f64() * 1e3);
+        }
+    }
+    daemon.go_on(true);
+    took.map(middle)
+}
+
+/// The mean of the middle half.
+fn middle(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let half = &values[values.len() / 4..values.len() - values.len() / 4];
+    half.iter().sum::<f64>() / half.len() as f64
+}
+
+fn switch(here: &mut UnixStream, count: u64) {
+    let mut byte = [0];
+    for _ in 0..count {
+        let _ = here.write_all(&byte).and_then(|()| here.read_exact(&mut byte));
+    }
+}
+
+fn answer(mut there: UnixStream) {
+    let mut byte = [0];
+    while there.read_exact(&mut byte).is_ok() && there.write_all(&byte).is_ok() {}
+}
+
+fn compute(count: u64) {
+    let mut x = 0x9e37_79b9_7f4a_7c15_u64;
+    for _ in 0..count * 1000 {
+        x = black_box(x ^ (x << 13)).rotate_left(7);
+    }
+    black_box(x);
+}
