@@ -108,7 +108,7 @@ mod tests {
     }
 
     /// How long a kernel is stuck for this, in one system call, on one processor.
-    const STUCK: Duration = Duration::from_millis(900);
+    const STUCK: Duration = Duration::from_millis(1200);
 
     #[test]
     fn a_kernel_that_does_not_switch_while_somebody_waits_is_found_in_kernel_mode() {
@@ -131,9 +131,14 @@ mod tests {
         assert_eq!(machine.lacks(), None);
         let stuck = spawn(move || {
             pin(std::iter::once(last));
-            let began = Instant::now();
-            let _ = bpf::run(one.as_fd(), &[0], None);
-            let times = STUCK.as_micros() * 16 / began.elapsed().as_micros().max(1);
+            let run = || {
+                let began = Instant::now();
+                bpf::run(one.as_fd(), &[0], None).unwrap();
+                began.elapsed()
+            };
+            // In most of them somebody else runs in between.
+            let took = (0..16).map(|_| run()).min().unwrap_or_default();
+            let times = STUCK.as_micros() * 16 / took.as_micros().max(1);
             let (long, _map) = copies(times.clamp(16, 50_000) as usize).unwrap();
             number.send(gettid().as_raw_nonzero().get()).unwrap();
             let before = involuntary_switches();
