@@ -9,6 +9,7 @@ mod generations;
 mod interactive;
 mod memory;
 mod modules;
+mod oshang;
 mod print;
 mod redis;
 mod respawn;
@@ -26,6 +27,7 @@ use generations::Generations;
 use interactive::Interactive;
 use memory::Memory;
 use modules::Modules;
+use oshang::OsHang;
 use print::Print;
 use redis::Redis;
 use respawn::Respawn;
@@ -64,6 +66,7 @@ pub fn all() -> Vec<Box<dyn Measurement>> {
         Box::new(Startup::Python),
         Box::new(Startup::Java),
         Box::new(Generations),
+        Box::new(OsHang),
         Box::new(Memory { megabytes: 10 }),
         Box::new(Memory { megabytes: 500 }),
     ]

@@ -18,6 +18,16 @@ pub enum Notice {
     Failed { module: &'static str, failure: Failure },
 }
 
+impl std::fmt::Display for Notice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Unloaded { module, why, again: true } => write!(f, "{module}: {why}"),
+            Self::Unloaded { module, why, again: false } => write!(f, "{module}: {why}; it is not loaded any more"),
+            Self::Failed { module, failure } => write!(f, "{module}: {failure}"),
+        }
+    }
+}
+
 /// A module that was loaded once.
 struct Slot {
     manifest: Manifest,

@@ -1,13 +1,16 @@
-//! The daemon: one thread lets executions go, one for each execution that a policy may be about interposes, one reads policies, and
-//! this one does what it is told.
+//! The daemon: one thread lets executions go, one for each execution that a policy may be about interposes, one reads policies, one watches the
+//! scheduler, and this one does what it is told.
 
 use crate::deadline::Deadline;
 use crate::execs::{Error, Execs};
+use crate::process::Ours;
 use crate::reader::{Folders, Reader};
+use crate::starvation::Watch;
 use crate::watching::Watching;
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use outlast_policy::Check;
+use outlast_supervisor::say::say;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::fs::{flock, open, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
@@ -15,17 +18,27 @@ use rustix::process::{getrlimit, setrlimit, Resource, Rlimit};
 use sd_notify::NotifyState;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::{mpsc, Arc};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 /// What the person asked for.
 pub struct Request {
+    /// Only one daemon may hold this file.
+    pub lock: PathBuf,
+    /// Whether programs are protected that policies designate, and how.
+    pub executions: Option<Executions>,
+    /// Whether the scheduler is watched, and how.
+    pub scheduler: Option<Watch>,
+}
+
+/// How executions are seen to.
+pub struct Executions {
     /// Where policies are.
     pub folders: Box<Folders>,
     pub check: &'static Check,
-    /// Only one daemon may hold this file.
-    pub lock: PathBuf,
     /// While this file is there everything is let go.
     pub switch: PathBuf,
 }
@@ -46,19 +59,25 @@ pub fn run(request: Request) -> Result<(), Error> {
     wanted.thread_block().map_err(|e| Error::Kernel("block signals", e))?;
     let signals = SignalFd::with_flags(&wanted, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
         .map_err(|e| Error::Kernel("receive signals", e))?;
-    let limit = getrlimit(Resource::Nofile);
-    let files = limit.maximum.map_or(FILES, |most| most.min(FILES)).max(limit.current.unwrap_or(FILES));
-    // Where that fails there is still room for some.
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(files), ..limit });
-    let outlast = std::env::current_exe().map_err(|_| Error::NoSelf)?;
-    let watching = Arc::new(Watching::new(Execs::new()?, outlast, request.switch));
-    let deadline = Deadline::begin().map_err(|e| Error::Kernel("set a timer", e))?;
+    let outlast = Arc::new(Ours::new(std::env::current_exe().map_err(|_| Error::NoSelf)?));
+    let beats = Arc::new(AtomicU64::new(0));
     let (ask, asked) = mpsc::channel();
     let (done, read) = mpsc::channel();
-    let reader = Reader::new(request.folders, request.check, Arc::clone(&watching));
-    begin("policies", move || reader.read(&asked, &done))?;
-    let of_thread = Arc::clone(&watching);
-    begin("executions", move || of_thread.watch(deadline))?;
+    let watching = match request.executions {
+        None => {
+            let _ = done.send(());
+            None
+        }
+        Some(executions) => Some(see_to(executions, &outlast, asked, done)?),
+    };
+    if let Some(scheduler) = request.scheduler {
+        let beats = Arc::clone(&beats);
+        begin("scheduler", move || {
+            if let Err(e) = scheduler.watch(&beats) {
+                say(format_args!("{e}"));
+            }
+        })?;
+    }
     let _ = ask.send(());
     // Nobody may be there who wants to know.
     let tell = |what: &[NotifyState]| drop(sd_notify::notify(what));
@@ -71,7 +90,7 @@ pub fn run(request: Request) -> Result<(), Error> {
         match signals.read_signal().ok().flatten().map(|info| info.ssi_signo as i32) {
             Some(libc::SIGHUP) => {
                 tell(&[NotifyState::Reloading, NotifyState::monotonic_usec_now().unwrap_or(NotifyState::Reloading)]);
-                watching.become_installed();
+                outlast.become_installed(|| watching.as_ref().map(|watching| watching.pause()));
                 // To execute another program unblocks them.
                 wanted.thread_block().map_err(|e| Error::Kernel("block signals", e))?;
                 let _ = ask.send(());
@@ -79,7 +98,7 @@ pub fn run(request: Request) -> Result<(), Error> {
             Some(_) => {
                 tell(&[NotifyState::Stopping]);
                 // Held until the process has ended.
-                std::mem::forget(watching.pause());
+                std::mem::forget(watching.as_ref().map(|watching| watching.pause()));
                 drop(lock);
                 return Ok(());
             }
@@ -88,10 +107,34 @@ pub fn run(request: Request) -> Result<(), Error> {
         if read.try_recv().is_ok() {
             tell(&[NotifyState::Ready]);
         }
-        if watching.is_responsive() {
+        let is_responsive = match &watching {
+            Some(watching) => watching.is_responsive(),
+            None => beats.swap(0, Relaxed) > 0,
+        };
+        if is_responsive {
             tell(&[NotifyState::Watchdog]);
         }
     }
+}
+
+/// Has threads see to executions, which read policies when they are asked to and say when that is done.
+fn see_to(
+    executions: Executions,
+    outlast: &Arc<Ours>,
+    asked: Receiver<()>,
+    done: Sender<()>,
+) -> Result<Arc<Watching>, Error> {
+    let limit = getrlimit(Resource::Nofile);
+    let files = limit.maximum.map_or(FILES, |most| most.min(FILES)).max(limit.current.unwrap_or(FILES));
+    // Where that fails there is still room for some.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(files), ..limit });
+    let watching = Arc::new(Watching::new(Execs::new()?, Arc::clone(outlast), executions.switch));
+    let deadline = Deadline::begin().map_err(|e| Error::Kernel("set a timer", e))?;
+    let reader = Reader::new(executions.folders, executions.check, Arc::clone(&watching));
+    begin("policies", move || reader.read(&asked, &done))?;
+    let of_thread = Arc::clone(&watching);
+    begin("executions", move || of_thread.watch(deadline))?;
+    Ok(watching)
 }
 
 fn begin(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Error> {

@@ -28,6 +28,8 @@ pub enum Error {
     NoSelf,
     /// cannot start a thread
     NoThread,
+    /// cannot watch the scheduler: {0}
+    NoModule(String),
     /// cannot {0}: {1}
     Kernel(&'static str, Errno),
 }

@@ -10,6 +10,9 @@
 //! An interpreter that a script is opened with is let go, too: the kernel holds a lock then that tracing needs. What users have written
 //! is read with their rights, by a thread that may hang, and how many of their executions are seen to at once has a limit.
 
+//!
+//! Besides it watches the scheduler, in a thread of its own that depends on nothing of this, and with all of this switched off if it is wished so.
+
 mod daemon;
 mod deadline;
 mod execs;
@@ -21,9 +24,11 @@ mod on_behalf;
 mod process;
 mod reader;
 mod seats;
+mod starvation;
 mod tell;
 mod watching;
 
-pub use daemon::{run, Request};
+pub use daemon::{run, Executions, Request};
 pub use execs::Error;
 pub use follow::{Running, DESIGNATED, FOLLOW};
+pub use starvation::{Counts, Watch};

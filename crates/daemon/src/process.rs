@@ -1,12 +1,15 @@
 //! What the kernel says about a process.
 
 use libc::pid_t;
+use outlast_supervisor::say::say;
 use rustix::fs::stat;
 use std::ffi::OsStr;
 use std::io::Read;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// A file, whatever its name.
 pub type Identity = (u64, u64);
@@ -21,6 +24,17 @@ pub struct Ours {
 impl Ours {
     pub fn new(path: PathBuf) -> Self {
         Self { identity: identity(&path), path }
+    }
+
+    /// Executes the outlast that was installed in place of this one, if one was, with the same arguments, when `ready` has returned; that is done
+    /// until then. Returns if there is none, or if that fails.
+    pub fn become_installed<T>(&self, ready: impl FnOnce() -> T) {
+        if !self.is_replaced() {
+            return;
+        }
+        let _ready = ready();
+        let e = Command::new(&self.path).args(std::env::args_os().skip(1)).exec();
+        say(format_args!("daemon: cannot execute {}, goes on as it is: {e}", self.path.display()));
     }
 
     /// Whether another one has its place.

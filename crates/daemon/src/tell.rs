@@ -8,10 +8,20 @@ use std::fmt::Arguments;
 /// A kind of event: its name, how grave it is (syslog(3)), and the number by which others search for it.
 pub struct Event(&'static str, u8, &'static str);
 
+impl Event {
+    pub fn name(&self) -> &'static str {
+        self.0
+    }
+}
+
 pub const PROTECTED: Event = Event("protected", 6, "4095d8a5b2ab5564d2e730698aa00feb");
 /// A policy wants it protected, and it is not.
 pub const UNPROTECTED: Event = Event("unprotected", 4, "72882787390d4d9998c5560fdcc947af");
 pub const REFUSED: Event = Event("policy-refused", 3, "7df85f835377a4512629bdfd5f80dc74");
+/// Threads wait for a processor that does not switch.
+pub const PROCESSOR_STARVED: Event = Event("processor-starved", 2, "5918ba9a8897921458152117759a77af");
+/// A thread of a protected program does not get a processor.
+pub const THREAD_STARVED: Event = Event("thread-starved", 3, "f44989fea0b48118782282cca84a1dbd");
 
 /// `others`: fields of this event alone.
 pub fn tell(event: &Event, others: Fields, line: Arguments<'_>) {

@@ -14,9 +14,7 @@ use outlast_supervisor::say::say;
 use outlast_supervisor::switch::Whose;
 use outlast_supervisor::trace::Fault;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
-use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::Command;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 use std::thread;
@@ -27,7 +25,7 @@ pub struct Watching {
     pub execs: Arc<Execs>,
     policies: Mutex<Arc<Policies>>,
     seats: Arc<Seats>,
-    outlast: Ours,
+    outlast: Arc<Ours>,
     /// While this file is there everything is let go.
     switch: PathBuf,
     /// Goes on as long as executions are let go.
@@ -53,28 +51,17 @@ const HELD: Duration = Duration::from_secs(1);
 const PULSE: [Duration; 2] = [Duration::from_millis(5), Duration::from_millis(500)];
 
 impl Watching {
-    pub fn new(execs: Execs, outlast: PathBuf, switch: PathBuf) -> Self {
+    pub fn new(execs: Execs, outlast: Arc<Ours>, switch: PathBuf) -> Self {
         Self {
             execs: Arc::new(execs),
             policies: Mutex::default(),
             seats: Arc::default(),
-            outlast: Ours::new(outlast),
+            outlast,
             switch,
             beats: AtomicU64::new(0),
             following: Mutex::default(),
             interposing: RwLock::default(),
         }
-    }
-
-    /// Executes the outlast that was installed in place of this one, if one was, with the same arguments. Returns if there is none, or if
-    /// that fails.
-    pub fn become_installed(&self) {
-        if !self.outlast.is_replaced() {
-            return;
-        }
-        let _pause = self.pause();
-        let e = Command::new(&self.outlast.path).args(std::env::args_os().skip(1)).exec();
-        say(format_args!("daemon: cannot execute {}, goes on as it is: {e}", self.outlast.path.display()));
     }
 
     pub fn follow(&self, policies: Policies) {

@@ -14,6 +14,14 @@ pub struct Settings {
     pub threshold: Duration,
     /// A section that has computed for more is flagged, also one that nothing is known of yet; none: only what is known can be too long.
     pub limit: Option<Duration>,
+    /// A thread that could run and gets no processor for so long is told of. The paper's time-out for threads that are not scheduled (§5.1).
+    #[serde(default = "unscheduled")]
+    pub unscheduled: Duration,
+}
+
+/// As in the paper.
+fn unscheduled() -> Duration {
+    Duration::from_secs(5)
 }
 
 impl Settings {
@@ -22,6 +30,8 @@ impl Settings {
         let every = Duration::from_millis(250);
         // A limit is looked at several times before it is over.
         let every = limit.map_or(every, |limit| every.min(limit / 4)).max(Duration::from_millis(10));
-        Self { every, threshold: Duration::from_secs(1), limit }
+        let threshold = Duration::from_secs(1);
+        let unscheduled = limit.unwrap_or_else(unscheduled).max(threshold);
+        Self { every, threshold, limit, unscheduled }
     }
 }

@@ -8,9 +8,11 @@ pub mod checkpoint;
 pub mod crash;
 pub mod generations;
 pub mod hang;
+pub mod oshang;
 pub mod peri;
 pub mod pmc;
 pub mod proc;
+pub mod schl;
 pub mod storm;
 pub mod sysc;
 pub mod visible;
@@ -30,14 +32,14 @@ pub struct Missing {
 }
 
 /// The pins that exist.
-pub const PINS: [&Interface; 4] = [&proc::INTERFACE, &sysc::INTERFACE, &peri::INTERFACE, &pmc::INTERFACE];
+pub const PINS: [&Interface; 5] =
+    [&proc::INTERFACE, &sysc::INTERFACE, &peri::INTERFACE, &pmc::INTERFACE, &schl::INTERFACE];
 
 const NOT_YET: &str = "not built yet";
 const KERNEL_SIDE: &str = "needs the kernel side, which does not exist yet";
 
 /// The others of Table 3.
-pub const MISSING: [Missing; 9] = [
-    Missing { name: "schl", what: "context switches", why: NOT_YET },
+pub const MISSING: [Missing; 8] = [
     Missing { name: "sig", what: "signals sent to programs", why: NOT_YET },
     Missing { name: "mem", what: "protects, tracks, copies and restores pages", why: NOT_YET },
     Missing { name: "file", what: "tables of open files", why: NOT_YET },

@@ -41,10 +41,25 @@ pub struct Count {
     pub section: u64,
     /// How many calls it has made: as long as this is the same it has not left the section.
     pub run: u64,
-    /// Processor time that it has had so far.
+    /// Processor time that it has had so far, and how often it got a processor.
     pub count: Duration,
+    pub slices: u64,
+    pub activity: Activity,
     /// It sleeps until another one gives this up.
     pub wait: Option<Wait>,
+}
+
+/// What a thread is about, by what the kernel says of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Activity {
+    /// It runs, or could.
+    Runs,
+    /// It waits for what it has asked for, as calls do.
+    Waits,
+    /// It waits in the kernel for what cannot be interrupted, storage as a rule.
+    Stuck,
+    /// Somebody stopped it, traces it or has frozen its group: it goes on when that person wants it to.
+    Held,
 }
 
 /// What a thread waits for, without a time-out, that another one has.

@@ -25,6 +25,9 @@ pub const GO_BACK_TO: &str = "go_back_to";
 pub const GIVE_UP: &str = "give_up";
 /// Operation: a thread hangs, and its process is to end for it. Argument: [`Hang`]. While the module is told of counts (`pmc`).
 pub const FLAG: &str = "flag";
+/// Operation: a thread does not get on for a reason that a new process does not end, and a person is to be told. Argument: [`Starvation`].
+/// While the module is told of counts (`pmc`).
+pub const STARVES: &str = "starves";
 /// Operation: the program is recovered too often, and a person is to be told. Argument: [`Storm`]. While the module is told of [`RECOVERED`].
 pub const ALERT: &str = "alert";
 /// Operation: the kernel is asked for a process again, later. Argument: `Duration`.
@@ -55,6 +58,7 @@ pub const INTERFACE: Interface = Interface {
         named(GO_BACK_TO, "a process goes on from this generation"),
         named(GIVE_UP, "nothing more is tried"),
         named(FLAG, "a thread hangs, and its process is to end for it"),
+        named(STARVES, "a thread does not get on, and a person is to be told"),
         named(ALERT, "the program is recovered too often, and a person is to be told"),
         named(ASK_AGAIN, "the kernel is asked for a process again, later"),
     ],
@@ -161,6 +165,19 @@ pub enum Stays {
     },
     /// It waits for what another thread has, which waits for the next, and the last one for the first: each with its number.
     Deadlock(Vec<(i32, Wait)>),
+}
+
+/// A thread that is in a code section for long, and does not compute there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Starvation {
+    /// What the kernel calls the thread.
+    pub thread: i32,
+    /// Where the section begins: see `pmc::Count`.
+    pub section: u64,
+    /// It could run, and gets no processor; otherwise the kernel has it wait for what cannot be interrupted.
+    pub could_run: bool,
+    /// For at least so long.
+    pub waited: Duration,
 }
 
 /// More recoveries than there should be.

@@ -4,14 +4,20 @@ mod checkpoint;
 mod crash;
 mod generations;
 mod hang;
+mod oshang;
 mod storm;
 mod visible;
 
 use outlast_core::{Budget, Manifest};
 
-/// All of them, in the order in which they are loaded.
+/// Those that protect a program, in the order in which they are loaded.
 pub fn all() -> [Manifest; 6] {
     [crash::MANIFEST, visible::MANIFEST, checkpoint::MANIFEST, generations::MANIFEST, hang::MANIFEST, storm::MANIFEST]
+}
+
+/// Those that protect the machine.
+pub fn of_machine() -> [Manifest; 1] {
+    [oshang::MANIFEST]
 }
 
 /// None of these needs more than an instant and a few hundred bytes.

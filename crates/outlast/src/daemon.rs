@@ -1,10 +1,12 @@
-//! `outlast daemon`: programs that policies designate are protected when they begin.
+//! `outlast daemon`: programs that policies designate are protected when they begin, and the scheduler is watched.
 
-use crate::designation;
-use clap::Args;
-use outlast_daemon::Request;
+use crate::{designation, duration};
+use clap::{Args, ValueEnum};
+use outlast_daemon::{Executions, Request, Watch};
+use outlast_interfaces::oshang::Settings;
 use outlast_supervisor::Error;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Protect the programs that policies designate, whoever starts them
 ///
@@ -13,6 +15,9 @@ use std::path::PathBuf;
 /// run because of a policy follow what it says then. An outlast
 /// that was installed since in place of this one takes over then. SIGTERM ends it, and
 /// leaves protected what is.
+///
+/// Besides it tells, on standard error and to systemd's journal, of processors that do not switch although threads wait for them, and of
+/// threads of protected programs that could run and get no processor for five seconds. Nothing is ended for that.
 #[derive(Args)]
 pub struct Daemon {
     /// Read the policies of this folder instead; may be given more than once
@@ -24,12 +29,52 @@ pub struct Daemon {
     /// While this file is there it protects nothing
     #[arg(long, hide = true, value_name = "FILE", default_value = outlast_supervisor::switch::OF_ALL)]
     switch: PathBuf,
+    /// Tell of processors and programs that are starved
+    #[arg(long, value_enum, value_name = "WHEN", default_value = "yes")]
+    oshang: OsHang,
+    /// Who computes for so long on a processor while others wait for it starves them; more where such long slices are usual
+    ///
+    /// Counted is processor time, without what a hypervisor gave to others.
+    #[arg(long, value_name = "DURATION", default_value = "500ms", value_parser = duration::parse)]
+    oshang_threshold: Duration,
+    /// Run this command when something is starved; once for each of its words, the first being an absolute path
+    ///
+    /// It runs without a shell, nobody waits for it, and it finds OUTLAST_EVENT (processor-starved, thread-starved), OUTLAST_CAUSE,
+    /// OUTLAST_PROCESSOR, OUTLAST_PID and OUTLAST_THREAD in its environment, as far as they are known.
+    #[arg(long, value_name = "WORD", allow_hyphen_values = true)]
+    alert: Vec<String>,
+}
+
+/// Where `outlast metrics` finds what the daemon has told of: beside its lock.
+pub const COUNTS: &str = "/run/outlast-daemon.json";
+
+/// Whether the scheduler is watched.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum OsHang {
+    Yes,
+    No,
+    /// And policies are not looked at
+    Only,
 }
 
 impl Daemon {
     pub fn execute(self) -> Result<i32, Error> {
+        if self.alert.first().is_some_and(|program| !program.starts_with('/')) {
+            return Err(Error::Daemon("--alert begins with the absolute path of a program".into()));
+        }
         let folders = Box::new(move || designation::folders_or(self.policies.clone()));
-        let request = Request { folders, check: &designation::check, lock: self.lock, switch: self.switch };
+        let executions = Executions { folders, check: &designation::check, switch: self.switch };
+        let scheduler = Watch {
+            settings: Settings::with_threshold(self.oshang_threshold),
+            modules: outlast_modules::of_machine().to_vec(),
+            alert: self.alert,
+            counts: self.lock.with_extension("json"),
+        };
+        let request = Request {
+            lock: self.lock,
+            executions: (self.oshang != OsHang::Only).then_some(executions),
+            scheduler: (self.oshang != OsHang::No).then_some(scheduler),
+        };
         outlast_daemon::run(request).map(|()| 0).map_err(|e| Error::Daemon(e.to_string()))
     }
 }

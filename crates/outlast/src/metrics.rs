@@ -1,7 +1,8 @@
 //! `outlast metrics`: figures of all programs for Prometheus.
 
-use crate::state;
+use crate::{daemon, state};
 use clap::Args;
+use outlast_daemon::Counts as Told;
 use outlast_supervisor::log::{Entry, FILE};
 use outlast_supervisor::state_folder::StateFolder;
 use outlast_supervisor::status::{all, Status};
@@ -26,6 +27,9 @@ pub struct Metrics {
     /// Write them to this file, replaced as a whole, in place of standard output
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Where the daemon counts what it tells of
+    #[arg(long, hide = true, value_name = "FILE", default_value = daemon::COUNTS)]
+    daemon: PathBuf,
 }
 
 /// Whose figure it is.
@@ -40,6 +44,12 @@ struct Event {
     event: String,
 }
 
+/// Of the machine, as the daemon has told it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, EncodeLabelSet)]
+struct OfMachine {
+    event: String,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, EncodeLabelSet)]
 struct NotPreserved {
     name: String,
@@ -50,7 +60,7 @@ impl Metrics {
     pub fn execute(self) -> Result<i32, Error> {
         let state = state::open()?;
         let programs = all(&state)?;
-        let text = encoded(&programs, |program| events(&state, program));
+        let text = encoded(&programs, |program| events(&state, program), &Told::read(&self.daemon));
         match self.output {
             None => crate::output::text(&text),
             Some(path) => replace(&path, &text).map_err(Error::Output).map(|()| 0),
@@ -86,7 +96,7 @@ fn events(state: &StateFolder, program: &Status) -> BTreeMap<String, u64> {
 /// Name, help, and what it is of a program.
 type Counter = (&'static str, &'static str, fn(&Status) -> u64);
 
-fn encoded(programs: &[Status], events: impl Fn(&Status) -> BTreeMap<String, u64>) -> String {
+fn encoded(programs: &[Status], events: impl Fn(&Status) -> BTreeMap<String, u64>, told: &Told) -> String {
     let mut registry = Registry::with_prefix("outlast");
     let of = |program: &Status| Of { name: program.name.clone() };
     let gauge = |value: &dyn Fn(&Status) -> Option<f64>| {
@@ -136,6 +146,12 @@ fn encoded(programs: &[Status], events: impl Fn(&Status) -> BTreeMap<String, u64
         name: "events",
         help: "Lines of the log, by what happened.",
         counts: counts.collect(),
+    }));
+    let told = told.0.iter().map(|(event, count)| (OfMachine { event: event.clone() }, ConstCounter::new(*count)));
+    registry.register_collector(Box::new(Counts {
+        name: "machine_events",
+        help: "What the daemon has told of the machine since it began.",
+        counts: told.collect(),
     }));
     let lost = Family::<NotPreserved, Gauge>::default();
     for (program, what) in

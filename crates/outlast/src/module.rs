@@ -100,7 +100,8 @@ fn list(json: bool) -> Result<i32, Error> {
         has.map(|(program, _)| program.clone()).collect()
     };
     let row = |module: &outlast_core::Manifest| Row { name: module.name, what: module.what, programs: of(module.name) };
-    let rows: Vec<_> = outlast_modules::all().iter().map(row).collect();
+    let of_machine = outlast_modules::of_machine();
+    let rows: Vec<_> = outlast_modules::all().iter().chain(&of_machine).map(row).collect();
     if json {
         return output::json(&rows);
     }

@@ -128,6 +128,25 @@ fn nothing_is_concluded_of_what_is_not_known_and_what_waits_does_not_hang() {
 }
 
 #[test]
+fn who_is_stopped_does_not_hang_however_long_and_goes_on() {
+    let mut talk = Talk::begin(&["--hang=1s"]);
+    talk.ask("one");
+    for _ in 0..3 {
+        // Between two calls: there the time-stamp would expire.
+        talk.say("compute 700");
+        std::thread::sleep(Duration::from_millis(200));
+        let pid = talk.home.status("it")["pid"].clone();
+        support::kill(&pid, libc::SIGSTOP);
+        std::thread::sleep(Duration::from_millis(2500));
+        support::kill(&pid, libc::SIGCONT);
+        talk.hear("compute 700");
+    }
+    let events = talk.home.events("it");
+    assert!(!events.iter().any(|event| ["hung", "starved", "recovered"].contains(&event.as_str())), "{events:?}");
+    assert_eq!(talk.end().code(), Some(3));
+}
+
+#[test]
 fn threads_that_wait_for_each_other_are_found_told_of_and_go_on_from_their_last_commit() {
     let mut talk = Talk::begin(&["--hang", "--retries", "1000"]);
     talk.ask("one");

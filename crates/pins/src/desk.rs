@@ -1,7 +1,7 @@
 //! Where modules' wishes lie until the supervisor sees to them: pins take them while a module runs, and nothing is done meanwhile.
 
 use outlast_core::Failure;
-use outlast_interfaces::proc::{Decision, Hang, Storm};
+use outlast_interfaces::proc::{Decision, Hang, Starvation, Storm};
 use outlast_supervisor::options::Options;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -22,6 +22,7 @@ pub struct Desk {
     /// Whether hangs may be told of.
     is_looking: bool,
     hang: Option<Hang>,
+    starvation: Option<Starvation>,
     /// Whether a storm may be told of.
     is_counting: bool,
     storm: Option<Storm>,
@@ -40,6 +41,7 @@ impl Desk {
             decision: None,
             is_looking: false,
             hang: None,
+            starvation: None,
             is_counting: false,
             storm: None,
         }
@@ -69,13 +71,27 @@ impl Desk {
 
     /// From here on a thread may be flagged.
     pub fn look(&mut self) {
-        (self.is_looking, self.hang) = (true, None);
+        (self.is_looking, self.hang, self.starvation) = (true, None, None);
     }
 
     /// The one that was.
     pub fn flagged(&mut self) -> Option<Hang> {
         self.is_looking = false;
         self.hang.take()
+    }
+
+    /// Takes note of a thread that does not get on; of several the first counts.
+    pub fn starves(&mut self, pin: &str, starvation: Starvation) -> Result<(), Failure> {
+        if !self.is_looking {
+            return Err(Failure::Refused(pin.into(), "nobody looks at threads".into()));
+        }
+        self.starvation.get_or_insert(starvation);
+        Ok(())
+    }
+
+    /// The one that was told of since threads were looked at.
+    pub fn starved(&mut self) -> Option<Starvation> {
+        self.starvation.take()
     }
 
     /// Takes note of a thread that hangs; of several the first counts.

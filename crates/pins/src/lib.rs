@@ -3,10 +3,13 @@
 
 mod change;
 mod desk;
+mod machine;
 mod peri;
 mod pmc;
 mod proc;
 mod protection;
+mod schl;
 mod sysc;
 
+pub use machine::Machine;
 pub use protection::{Protection, Wishes};

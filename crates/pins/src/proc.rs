@@ -11,6 +11,9 @@ impl Pin for Proc {
         if operation == proc::FLAG {
             return self.0.borrow_mut().flag(proc::NAME, argument.read()?).map(|()| Payload::NONE);
         }
+        if operation == proc::STARVES {
+            return self.0.borrow_mut().starves(proc::NAME, argument.read()?).map(|()| Payload::NONE);
+        }
         if operation == proc::ALERT {
             return self.0.borrow_mut().alert(proc::NAME, argument.read()?).map(|()| Payload::NONE);
         }

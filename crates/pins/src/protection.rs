@@ -166,12 +166,7 @@ impl Protection {
     }
 
     pub(crate) fn note(&mut self, notices: Vec<Notice>) {
-        self.failures.extend(notices.into_iter().map(|notice| match notice {
-            Notice::Unloaded { module, why, again } => {
-                format!("{module}: {why}{}", if again { "" } else { "; it is not loaded any more" })
-            }
-            Notice::Failed { module, failure } => format!("{module}: {failure}"),
-        }));
+        self.failures.extend(notices.iter().map(Notice::to_string));
     }
 }
 
@@ -233,6 +228,10 @@ impl Decides for Protection {
         let notices = self.kernel.take_notices();
         self.note(notices);
         self.desk.borrow_mut().flagged()
+    }
+
+    fn starved(&mut self) -> Option<proc::Starvation> {
+        self.desk.borrow_mut().starved()
     }
 
     fn recovered(&mut self, at: Duration) -> Option<proc::Storm> {

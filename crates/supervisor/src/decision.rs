@@ -5,7 +5,8 @@ use crate::options::Options;
 pub use outlast_interfaces::change::Change;
 pub use outlast_interfaces::pmc::Count;
 pub use outlast_interfaces::proc::{
-    Cause, Death, Decision, Hang, Hung, Respawn, Shortage, Standing, Stays, Step, Storm, Stuck, Surroundings,
+    Cause, Death, Decision, Hang, Hung, Respawn, Shortage, Standing, Starvation, Stays, Step, Storm, Stuck,
+    Surroundings,
 };
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -32,6 +33,9 @@ pub trait Decides {
 
     /// They were looked at. A thread that hangs: the process is to end for it.
     fn counted(&mut self, counts: &[Count]) -> Option<Hang>;
+
+    /// What was to be told of when they were looked at last: a thread that does not get on, and would not after a recovery.
+    fn starved(&mut self) -> Option<Starvation>;
 
     /// It goes on after a death, since this moment of a clock that does not go back. A storm, if that happens too often.
     fn recovered(&mut self, at: Duration) -> Option<Storm>;

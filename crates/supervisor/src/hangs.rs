@@ -2,15 +2,16 @@
 //! engine's gate counts calls as it is, and the kernel keeps the time.
 
 use crate::blocks::{self, Block};
-use crate::decision::{Hang, Hung, Stays};
+use crate::decision::{Hang, Hung, Starvation, Stays};
 use crate::locks::{self, Elsewhere};
 use crate::log::{Entry, Kind};
+use crate::processes;
 use crate::stacks;
 use crate::supervisor::Supervisor;
 use libc::pid_t;
 use outlast_image::control::{state, ThreadBlocks};
 use outlast_image::event::phase;
-use outlast_interfaces::pmc::{Count, Lock, Wait};
+use outlast_interfaces::pmc::{Activity, Count, Lock, Wait};
 use std::sync::atomic::Ordering::Acquire;
 use std::time::{Duration, Instant};
 
@@ -69,8 +70,11 @@ impl Supervisor {
             let what = "hang: the program's memory cannot be read here, so that no hang is found";
             self.log.add(&Entry::new(Kind::ModuleFailed).cause(what).pid(self.pid));
         }
-        let hang = self.decides.counted(&counts);
+        let (hang, starved) = (self.decides.counted(&counts), self.decides.starved());
         self.log_failures();
+        if let Some(starved) = starved {
+            self.log.add(&Entry::new(Kind::Starved).cause(starves(&starved)).pid(self.pid));
+        }
         if let Some(hang) = hang {
             self.end_hung(&hang);
         }
@@ -106,6 +110,13 @@ fn told(hang: &Hang) -> String {
     }
 }
 
+fn starves(starvation: &Starvation) -> String {
+    let Starvation { thread, section, could_run, waited } = *starvation;
+    let why = if could_run { "could run and has got no processor" } else { "waits for what cannot be interrupted" };
+    let seconds = waited.as_secs_f64();
+    format!("thread {thread}, since the call before {section:#x}, {why} for {seconds:.1} s; a recovery would not help")
+}
+
 /// What each of the program's threads has done; those of which that cannot be known are left out.
 fn counts(pid: pid_t, blocks: &ThreadBlocks, elsewhere: &mut Elsewhere) -> Vec<Count> {
     let blocks = blocks::read(pid, blocks);
@@ -113,13 +124,21 @@ fn counts(pid: pid_t, blocks: &ThreadBlocks, elsewhere: &mut Elsewhere) -> Vec<C
     elsewhere.keep(|thread| blocks.iter().any(|block| block.thread == thread));
     let count = |&Block { thread, at, run, .. }: &Block| {
         let wait = locks::wait(elsewhere, pid, (thread, run), kernels);
-        Some(Count { thread, section: at.ip, run, count: processor_time(pid, thread)?, wait })
+        let (count, slices) = processes::schedule_of(pid, thread)?;
+        let (count, activity) = (Duration::from_nanos(count), activity(pid, thread)?);
+        Some(Count { thread, section: at.ip, run, count, slices, activity, wait })
     };
     blocks.iter().filter_map(count).collect()
 }
 
-/// Processor time that a thread has had, to the nanosecond.
-fn processor_time(pid: pid_t, thread: pid_t) -> Option<Duration> {
-    let schedstat = std::fs::read_to_string(format!("/proc/{pid}/task/{thread}/schedstat")).ok()?;
-    schedstat.split_ascii_whitespace().next()?.parse().ok().map(Duration::from_nanos)
+fn activity(pid: pid_t, thread: pid_t) -> Option<Activity> {
+    // Those that are frozen, with the first version of control groups, are said to be where nothing can interrupt them.
+    let is_frozen =
+        || std::fs::read(format!("/proc/{pid}/task/{thread}/wchan")).is_ok_and(|place| place == b"__refrigerator");
+    Some(match processes::state_of(pid, thread)? {
+        'R' => Activity::Runs,
+        'D' if !is_frozen() => Activity::Stuck,
+        'D' | 'T' | 't' => Activity::Held,
+        _ => Activity::Waits,
+    })
 }

@@ -12,6 +12,7 @@ pub mod bell;
 pub mod birth;
 mod blocks;
 pub mod bootstrap;
+pub mod bpf;
 pub mod change;
 pub mod channel;
 pub mod clock;

@@ -60,6 +60,8 @@ pub enum Kind {
     ModuleChanged,
     /// A thread of it hangs.
     Hung,
+    /// A thread of it does not get on, and would not after a recovery.
+    Starved,
     /// The program began as a copy of another one.
     Forked,
     /// The engine was put into the program while that ran.

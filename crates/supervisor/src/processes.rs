@@ -144,6 +144,19 @@ pub fn is_stopped(pid: pid_t) -> bool {
     stat_field(pid, 3).as_deref() == Some("T")
 }
 
+/// Processor time that a thread has had, in nanoseconds, and how often it got a processor.
+pub fn schedule_of(pid: pid_t, thread: pid_t) -> Option<(u64, u64)> {
+    let schedstat = std::fs::read_to_string(format!("/proc/{pid}/task/{thread}/schedstat")).ok()?;
+    let mut fields = schedstat.split_ascii_whitespace().map(|field| field.parse().ok());
+    Some((fields.next()??, fields.nth(1)??))
+}
+
+/// The letter by which the kernel calls what a thread is about.
+pub fn state_of(pid: pid_t, thread: pid_t) -> Option<char> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/task/{thread}/stat")).ok()?;
+    stat[stat.rfind(')')? + 1..].trim_start().chars().next()
+}
+
 /// The process's parent.
 pub fn parent_of(pid: pid_t) -> Option<pid_t> {
     stat_field(pid, 4)?.parse().ok()

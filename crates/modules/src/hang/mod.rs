@@ -3,6 +3,7 @@
 
 mod sections;
 mod threads;
+mod unscheduled;
 mod waiting;
 
 use outlast_core::{Budget, Calls, Event, Failure, Manifest, Module, Payload, PinId};
@@ -62,6 +63,9 @@ impl Module for Hang {
                 let counts: Vec<pmc::Count> = event.payload.read()?;
                 if let Some(hang) = threads.see(&counts) {
                     calls.issue_cmd(proc, proc::FLAG, &Payload::of(&hang)?)?;
+                }
+                if let Some(starvation) = threads.starved(&counts) {
+                    calls.issue_cmd(proc, proc::STARVES, &Payload::of(&starvation)?)?;
                 }
             }
         }

@@ -2,10 +2,11 @@
 //! time, since they begin and end with its system calls.
 
 use super::sections::Sections;
+use super::unscheduled::TimeStamp;
 use super::waiting;
 use outlast_interfaces::hang::Settings;
-use outlast_interfaces::pmc::{Count, Wait};
-use outlast_interfaces::proc::{Hang, Stays};
+use outlast_interfaces::pmc::{Activity, Count, Wait};
+use outlast_interfaces::proc::{Hang, Starvation, Stays};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -28,6 +29,7 @@ struct Seen {
     /// What it waits for, and how often in a row it was seen to wait for the same as the time before.
     wait: Option<Wait>,
     waits: u32,
+    stamp: TimeStamp,
 }
 
 /// So often a thread is seen to wait for the same before it is taken to stay there: what is read of it and of the lock is not of one moment.
@@ -60,6 +62,19 @@ impl Threads {
         hangs.or_else(|| self.deadlock(counts))
     }
 
+    /// A thread that does not get on, and does not compute either; after [`Self::see`].
+    pub fn starved(&mut self, counts: &[Count]) -> Option<Starvation> {
+        let Settings { every, unscheduled, .. } = self.settings;
+        // All of them are looked at; another one's turn to be told of is a look later at the earliest.
+        let starved = counts.iter().filter_map(|count| {
+            let seen = self.seen.get_mut(&count.thread)?;
+            let waited = seen.stamp.see(count, every, unscheduled)?;
+            let could_run = count.activity == Activity::Runs;
+            Some(Starvation { thread: count.thread, section: seen.section, could_run, waited })
+        });
+        starved.collect::<Vec<_>>().into_iter().next()
+    }
+
     /// Threads that wait for each other, and did so when they were seen before.
     fn deadlock(&self, counts: &[Count]) -> Option<Hang> {
         let stays = |count: &&Count| self.seen.get(&count.thread).is_some_and(|seen| seen.waits >= WAITS);
@@ -79,6 +94,7 @@ impl Threads {
             has_moved,
             wait: None,
             waits: 0,
+            stamp: TimeStamp::default(),
         };
         let seen = self.seen.entry(count.thread).or_insert_with(|| begins(false));
         // Less than before: the kernel has given the number to another thread.
@@ -110,11 +126,12 @@ mod tests {
     }
 
     fn settings(limit: Option<Duration>) -> Settings {
-        Settings { every: ms(10), threshold: ms(100), limit }
+        Settings { every: ms(10), threshold: ms(100), limit, unscheduled: ms(5000) }
     }
 
     fn at(thread: i32, section: u64, run: u64, count: u64) -> Count {
-        Count { thread, section, run, count: ms(count), wait: None }
+        let activity = Activity::Runs;
+        Count { thread, section, run, count: ms(count), slices: 0, activity, wait: None }
     }
 
     /// Has seen thread 1 leave section 7 so often; its time is `TRAINED` ms then.

@@ -8,12 +8,11 @@
 //! that one for all, with a table of processes, would be cheaper from a handful of protected programs on; but that one would
 //! need an owner of its own, which outlives them all and may write to the table at every respawn.
 
-mod bpf;
 mod program;
 
-pub use bpf::Instruction;
 pub use program::{program, Maps, Namespace};
 
+use crate::bpf::{self, Instruction};
 use crate::supervisor::Supervisor;
 use libc::pid_t;
 use outlast_image::inject::option;

@@ -1,4 +1,7 @@
-//! The bpf(2) system call, as far as the fault list needs it.
+//! The bpf(2) system call, as far as it is needed here.
+
+pub mod assembly;
+pub mod types;
 
 use bytemuck::{Pod, Zeroable};
 use rustix::io::Errno;
@@ -7,11 +10,13 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 const MAP_CREATE: libc::c_int = 0;
 const PROG_LOAD: libc::c_int = 5;
+const PROG_TEST_RUN: libc::c_int = 10;
 const RAW_TRACEPOINT_OPEN: libc::c_int = 17;
 const MAP_FREEZE: libc::c_int = 22;
 
 const MAP_TYPE_ARRAY: u32 = 2;
 const PROG_TYPE_RAW_TRACEPOINT: u32 = 17;
+const RUN_ON_CPU: u32 = 1 << 0;
 /// The map can be mapped into memory.
 const F_MMAPABLE: u32 = 1 << 10;
 
@@ -63,6 +68,25 @@ struct RawTracepointOpen {
     reserved: u32,
 }
 
+#[repr(C)]
+#[derive(Clone, Copy, Default, Pod, Zeroable)]
+struct TestRun {
+    prog_fd: u32,
+    retval: u32,
+    data_size: [u32; 2],
+    data: [u64; 2],
+    repeat: u32,
+    duration: u32,
+    context_size_in: u32,
+    context_size_out: u32,
+    context_in: u64,
+    context_out: u64,
+    flags: u32,
+    cpu: u32,
+    batch_size: u32,
+    reserved: u32,
+}
+
 /// Makes an array of one element that processes can map. Needs CAP_BPF.
 pub fn create_mappable(name: &[u8], value_size: usize) -> Result<OwnedFd, Errno> {
     let mut attr = MapCreate {
@@ -96,6 +120,20 @@ pub fn load(name: &[u8], program: &[Instruction], license: &CStr) -> Result<Owne
     attr.prog_name[..name.len()].copy_from_slice(name);
     // SAFETY: the kernel reads the instructions and the license, which live until the call returns.
     unsafe { descriptor(PROG_LOAD, &attr) }
+}
+
+/// Runs a program for raw tracepoints once, now, with this context, which is not empty: here, or on this processor, in the middle of whatever that does.
+pub fn run(program: BorrowedFd<'_>, context: &[u64], processor: Option<u32>) -> Result<(), Errno> {
+    let attr = TestRun {
+        flags: if processor.is_some() { RUN_ON_CPU } else { 0 },
+        cpu: processor.unwrap_or(0),
+        prog_fd: program.as_raw_fd() as u32,
+        context_size_in: std::mem::size_of_val(context) as u32,
+        context_in: context.as_ptr() as u64,
+        ..TestRun::default()
+    };
+    // SAFETY: the kernel reads the context, which lives until the call returns, and sends nothing back.
+    unsafe { call(PROG_TEST_RUN, &attr) }.map(drop)
 }
 
 /// Attaches a program to a raw tracepoint for as long as the descriptor, or a copy of it, is open anywhere.
