@@ -7,6 +7,7 @@ pub mod checkpoint;
 pub mod crash;
 pub mod hang;
 pub mod peri;
+pub mod plugin;
 pub mod pmc;
 pub mod proc;
 pub mod storm;

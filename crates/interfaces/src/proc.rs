@@ -161,6 +161,8 @@ pub enum Stays {
     },
     /// It waits for what another thread has, which waits for the next, and the last one for the first: each with its number.
     Deadlock(Vec<(i32, Wait)>),
+    /// In the module's own words, where it looks at something else.
+    Told(String),
 }
 
 /// More recoveries than there should be.

@@ -1,17 +1,25 @@
 //! Modules that are compiled in. Each uses pins only, so that it runs wherever these exist.
 
+// A component that is made of one has a core of its own.
+#[cfg(unix)]
 mod checkpoint;
+#[cfg(unix)]
 mod crash;
-mod hang;
+pub mod hang;
+#[cfg(unix)]
 mod storm;
+#[cfg(unix)]
 mod visible;
 
+#[cfg(unix)]
 use outlast_core::{Budget, Manifest};
 
 /// All of them, in the order in which they are loaded.
+#[cfg(unix)]
 pub fn all() -> [Manifest; 5] {
     [crash::MANIFEST, visible::MANIFEST, checkpoint::MANIFEST, hang::MANIFEST, storm::MANIFEST]
 }
 
 /// None of these needs more than an instant and a few hundred bytes.
+#[cfg(unix)]
 const BUDGET: Budget = Budget { time: std::time::Duration::from_secs(2), memory: 1 << 20 };

@@ -10,7 +10,7 @@ use outlast_core::{Event, Failure, Manifest, Microkernel, Notice, Payload};
 use outlast_image::inject::option;
 use outlast_interfaces::proc::{self, Death, Decision, Step, Stuck};
 use outlast_interfaces::sysc::Visible;
-use outlast_interfaces::{checkpoint, crash, hang, peri, pmc, storm, sysc, visible};
+use outlast_interfaces::{checkpoint, crash, hang, peri, plugin, pmc, storm, sysc, visible};
 use outlast_supervisor::again;
 use outlast_supervisor::decision::Decides;
 use outlast_supervisor::options::Options;
@@ -25,6 +25,10 @@ pub struct Wishes {
     pub checkpoint: Option<checkpoint::Settings>,
     pub hang: Option<hang::Settings>,
     pub storm: Option<storm::Settings>,
+    /// Modules that are loaded from files.
+    pub plugins: Vec<plugin::Wish>,
+    /// The program has begun: one of these that cannot be had any more is told of, and the others go on.
+    pub has_begun: bool,
 }
 
 impl Wishes {
@@ -39,21 +43,38 @@ impl Wishes {
             checkpoint: (!every.is_zero()).then_some(checkpoint::Settings { every, sparing: is(option::SPARING) }),
             hang: options.hang,
             storm: options.storm,
+            plugins: options.plugins.clone(),
+            has_begun: true,
         }
     }
 
     /// The modules that protect it.
-    pub fn modules(&self) -> Vec<&'static str> {
+    pub fn modules(&self) -> Vec<&str> {
         let visible = self.visible.map(|_| visible::NAME);
         let checkpoint = self.checkpoint.map(|_| checkpoint::NAME);
         let hang = self.hang.map(|_| hang::NAME);
         let storm = self.storm.map(|_| storm::NAME);
-        [Some(crash::NAME), visible, checkpoint, hang, storm].into_iter().flatten().collect()
+        let built_in = [Some(crash::NAME), visible, checkpoint, hang, storm].into_iter().flatten();
+        built_in.chain(self.plugins.iter().map(|plugin| &*plugin.name)).collect()
+    }
+
+    /// How one of these that are loaded from files was lost to a program that has begun; of others, and before it has, that is an error.
+    fn or_lost(&self, module: &str, result: Result<(), Failure>) -> Result<Option<String>, Failure> {
+        let Err(failure) = result else { return Ok(None) };
+        if !self.plugins.iter().any(|plugin| plugin.name == module) {
+            return Err(failure);
+        }
+        let told = format!("{module}: {failure}");
+        if self.has_begun {
+            Ok(Some(told))
+        } else {
+            Err(Failure::Told(told))
+        }
     }
 
     /// Each module, and what it is told.
-    fn settings(&self) -> Result<Vec<(&'static str, Payload)>, Failure> {
-        let mut all = vec![(crash::NAME, Payload::of(&self.crash)?)];
+    fn settings(&self) -> Result<Vec<(&str, Payload)>, Failure> {
+        let mut all: Vec<(&str, _)> = vec![(crash::NAME, Payload::of(&self.crash)?)];
         if let Some(settings) = &self.visible {
             all.push((visible::NAME, Payload::of(settings)?));
         }
@@ -66,6 +87,9 @@ impl Wishes {
         if let Some(settings) = &self.storm {
             all.push((storm::NAME, Payload::of(settings)?));
         }
+        for plugin in &self.plugins {
+            all.push((&plugin.name, Payload::of(&plugin.settings)?));
+        }
         Ok(all)
     }
 }
@@ -75,6 +99,7 @@ pub struct Protection {
     kernel: Microkernel,
     desk: Shared,
     failures: Vec<String>,
+    said: Vec<String>,
 }
 
 impl Protection {
@@ -99,7 +124,7 @@ impl Protection {
         let desk = Shared::new(Desk::new(program, plain).into());
         let mut kernel = Microkernel::new();
         install(&mut kernel, &desk);
-        let mut told = Vec::new();
+        let (mut told, mut lost) = (Vec::new(), Vec::new());
         for manifest in modules {
             let mut before =
                 failures.iter().filter_map(|failure| parse(failure)).filter(|(name, _)| *name == manifest.name);
@@ -109,23 +134,34 @@ impl Protection {
                 told.push(format!("{name}: {}{again}", overrun(why)));
             }
             if count <= manifest.reloads {
-                kernel.load(Manifest { reloads: manifest.reloads - count, ..*manifest })?;
+                let loaded = kernel.load(Manifest { reloads: manifest.reloads - count, ..*manifest });
+                lost.extend(wishes.or_lost(manifest.name, loaded)?);
             }
         }
         let mut is_whole = true;
         for (module, settings) in wishes.settings()? {
             match kernel.protect(module, program, settings) {
-                // It has failed too often, which is told of below. The program has begun, and its engine goes on as it was told.
-                Err(Failure::NoSuchModule(_)) if !failures.is_empty() => is_whole = false,
-                other => other?,
+                // It has failed too often, or was not to be had, which is told of below. The program has begun, and its engine goes on as it
+                // was told.
+                Err(Failure::NoSuchModule(_)) if !failures.is_empty() || !lost.is_empty() => is_whole = false,
+                other => {
+                    let refused = wishes.or_lost(module, other)?;
+                    is_whole &= refused.is_none();
+                    lost.extend(refused);
+                }
             }
         }
         if let Some(chosen) = desk.borrow_mut().options.take().filter(|_| is_whole) {
             *options = chosen;
         }
         // Of several only the last is news.
-        let failures = told.into_iter().last().into_iter().collect();
-        Ok(Self { kernel, desk, failures })
+        let failures = lost.into_iter().chain(told.into_iter().last()).collect();
+        Ok(Self { kernel, desk, failures, said: Vec::new() })
+    }
+
+    /// Has the log told that a module that is wished could not be had.
+    pub fn lacks(&mut self, failure: String) {
+        self.failures.push(failure);
     }
 
     fn raise(&mut self, pin: &'static str, name: &'static str, payload: Payload) {
@@ -150,12 +186,16 @@ impl Protection {
     }
 
     fn note(&mut self, notices: Vec<Notice>) {
-        self.failures.extend(notices.into_iter().map(|notice| match notice {
-            Notice::Unloaded { module, why, again } => {
-                format!("{module}: {why}{}", if again { "" } else { "; it is not loaded any more" })
+        for notice in notices {
+            match notice {
+                Notice::Unloaded { module, why, again } => {
+                    let again = if again { "" } else { "; it is not loaded any more" };
+                    self.failures.push(format!("{module}: {why}{again}"));
+                }
+                Notice::Failed { module, failure } => self.failures.push(format!("{module}: {failure}")),
+                Notice::Said { module, what } => self.said.push(format!("{module}: {what}")),
             }
-            Notice::Failed { module, failure } => format!("{module}: {failure}"),
-        }));
+        }
     }
 }
 
@@ -230,12 +270,18 @@ impl Decides for Protection {
         self.note(notices);
         std::mem::take(&mut self.failures)
     }
+
+    fn said(&mut self) -> Vec<String> {
+        let notices = self.kernel.take_notices();
+        self.note(notices);
+        std::mem::take(&mut self.said)
+    }
 }
 
 /// How a module failed, as a number for a command line.
 fn number(why: &Overrun) -> i64 {
     match why {
-        Overrun::Panic(_) => 0,
+        Overrun::Panic(_) | Overrun::Fault(_) => 0,
         Overrun::Time => -1,
         Overrun::Memory => -2,
         Overrun::Trap(signal) => i64::from(*signal),

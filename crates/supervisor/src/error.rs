@@ -70,6 +70,8 @@ pub enum Error {
     Output(std::io::Error),
     /// it cannot be protected as asked: {0}
     Module(String),
+    /// module {0}: {1}
+    Plugin(String, String),
     /// {0} is watched by the outlast that it has, as before: {1}
     NotUpgraded(String, String),
     /// outlast is off; `outlast on` switches it on again

@@ -56,6 +56,8 @@ pub enum Kind {
     NotKept,
     /// A module that protects it failed.
     ModuleFailed,
+    /// A module that protects it has something to say.
+    ModuleSaid,
     /// A thread of it hangs.
     Hung,
     /// The program began as a copy of another one.

@@ -46,6 +46,7 @@ impl Kind {
             Self::WentBack => "01bfcef55a3b0f1d03d637fab6d40fcb",
             Self::NotKept => "92ae4399ba1001ed49bd533d0be2e512",
             Self::ModuleFailed => "c6581b2c2d467e4aa14b6d5ea532dc57",
+            Self::ModuleSaid => "28922f9974f80b5f493d85dcc74ee708",
             Self::Hung => "af66485fe2ec9300c7a83569b71dff48",
             Self::Forked => "19bc7cff9f28fe929597002e8f05329f",
             Self::Attached => "44cb80e0d4bbb8c71ee772cd595bbcfa",

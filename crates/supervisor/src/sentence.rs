@@ -27,6 +27,7 @@ impl Entry {
             Kind::WentBack => format!("went back to {cause}; what it sent and read since is not undone"),
             Kind::NotKept => format!("cannot keep a generation: {cause}"),
             Kind::ModuleFailed => format!("a module failed: {cause}"),
+            Kind::ModuleSaid => format!("a module says: {cause}"),
             Kind::Hung => format!("hangs: {cause}"),
             Kind::Forked => format!("began as a copy of {cause}"),
             Kind::Detached => "detached: it runs on without protection".into(),
