@@ -9,6 +9,7 @@ mod generations;
 mod interactive;
 mod memory;
 mod modules;
+mod plugins;
 mod print;
 mod redis;
 mod respawn;
@@ -26,6 +27,7 @@ use generations::Generations;
 use interactive::Interactive;
 use memory::Memory;
 use modules::Modules;
+use plugins::Plugins;
 use print::Print;
 use redis::Redis;
 use respawn::Respawn;
@@ -50,6 +52,7 @@ pub fn all() -> Vec<Box<dyn Measurement>> {
         Box::new(Redis),
         Box::new(Rollback),
         Box::new(Modules),
+        Box::new(Plugins),
         Box::new(Respawn { megabytes: 10, commits: 0, limit: 4.0 }),
         Box::new(Respawn { megabytes: 1024, commits: 0, limit: 12.0 }),
         Box::new(Respawn { megabytes: 10, commits: 10_000, limit: 4.0 }),
