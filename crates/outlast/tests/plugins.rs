@@ -324,3 +324,48 @@ fn a_program_that_is_killed_again_and_again_while_its_module_fails_says_what_it_
     assert!(!said.is_empty() && said.iter().all(|what| what.starts_with("faulty: recovered at ")), "{said:#?}");
     talk.end();
 }
+
+/// Program, supervisor and anchor, two at once now and then, while one component hangs at every third look and another one looks on.
+#[test]
+fn whatever_is_killed_while_modules_fail_nobody_outside_can_tell() {
+    const LINES: u32 = 400;
+    let script = format!("import time\nfor n in range({LINES}): print(n, flush=True); time.sleep(0.005)");
+    let expected: String = (0..LINES).map(|n| format!("{n}\n")).collect();
+    for seed in 1..=6 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let home = Home::new();
+        loaded(&home, "faulty", "faulty");
+        loaded(&home, "hang", "ahd");
+        let ways = ["loop", "trap", "flood", "fill"];
+        let faulty = format!("--module=faulty=looks third {}", ways[random.usize(0..ways.len())]);
+        let mut command = outlast(&home, ["run", "--name", "it", "--retries", "1000", &faulty, LIMIT, "--"]);
+        let mut child = command.args(["python3", "-c", &script]).stdout(Stdio::piped()).spawn().unwrap();
+        let mut out = child.stdout.take().unwrap();
+        let reader = std::thread::spawn(move || {
+            let mut text = String::new();
+            std::io::Read::read_to_string(&mut out, &mut text).map(|_| text)
+        });
+        home.await_protected("it");
+        let mut kills = 0;
+        while kills < 12 {
+            std::thread::sleep(std::time::Duration::from_millis(random.u64(0..120)));
+            let status = home.status("it");
+            if status["ended"] != Value::Null || reader.is_finished() {
+                break;
+            }
+            let victims = ["pid", "supervisor", "anchor"].map(|victim| &status[victim]);
+            let first = random.usize(0..3);
+            let second = (random.u8(..) < 64).then(|| (first + random.usize(1..3)) % 3);
+            for victim in [Some(first), second].into_iter().flatten() {
+                // One that is being made again has no number just now.
+                if victims[victim].as_i64().is_some_and(|pid| pid > 1) {
+                    kill(victims[victim], libc::SIGKILL);
+                    kills += 1;
+                }
+            }
+        }
+        let text = reader.join().unwrap().unwrap();
+        assert!(text == expected, "seed {seed}, {kills} kills: {text:?} {:#?}", home.log("it"));
+        let _ = child.wait();
+    }
+}

@@ -34,7 +34,7 @@ fn a_component_is_told_of_threads_and_flags_a_program_that_has_too_many() {
     assert_eq!(flagged(&asked), []);
     kernel.raise(counted(&threads(4)));
     let why = Stays::Told("4 threads, and 3 is the most".into());
-    assert_eq!(flagged(&asked), [proc::Hang { thread: 4, section: 7, has_moved: true, why }]);
+    assert_eq!(flagged(&asked), [proc::Hang { thread: 4, section: 7, has_moved: false, why }]);
     kernel.release("ceiling", "it").unwrap();
     kernel.raise(counted(&threads(4)));
     assert_eq!((flagged(&asked), kernel.take_notices()), (vec![], vec![]));

@@ -103,7 +103,7 @@ static bool flag(const outlast_module_types_list_count_t *threads, uint64_t most
     outlast_module_types_hang_t *hang = &command.val.proc_flag;
     hang->thread = busiest->thread;
     hang->section = busiest->section;
-    hang->has_moved = true;
+    hang->has_moved = false;
     hang->why.tag = OUTLAST_MODULE_TYPES_STAYS_TOLD;
     module_string_set(&hang->why.val.told, "it has taken more processor time than it may");
     return outlast_module_calls_issue_cmd(proc, &command, err);
