@@ -84,11 +84,15 @@ campaign-programs: build
 licences:
 	cargo deny check licenses bans sources
 	cargo deny --manifest-path crates/engine/Cargo.toml --config deny.toml check licenses bans sources
+	cargo deny --manifest-path examples/plugins/Cargo.toml --config deny.toml check licenses bans sources
 
 lint:
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 	cd crates/engine && cargo fmt --check && cargo clippy --release -- -D warnings
+	cd examples/plugins && cargo fmt --all --check && \
+		cargo clippy --release --target wasm32-unknown-unknown --target-dir ../../target/plugins -- -D warnings && \
+		cargo clippy --release --package outlast-plugin --target-dir ../../target/plugins -- -D warnings
 
 install-deps:
 	@scripts/install-deps

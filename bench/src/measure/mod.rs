@@ -10,6 +10,7 @@ mod interactive;
 mod memory;
 mod modules;
 mod oshang;
+mod plugins;
 mod print;
 mod redis;
 mod respawn;
@@ -28,6 +29,7 @@ use interactive::Interactive;
 use memory::Memory;
 use modules::Modules;
 use oshang::OsHang;
+use plugins::Plugins;
 use print::Print;
 use redis::Redis;
 use respawn::Respawn;
@@ -52,6 +54,7 @@ pub fn all() -> Vec<Box<dyn Measurement>> {
         Box::new(Redis),
         Box::new(Rollback),
         Box::new(Modules),
+        Box::new(Plugins),
         Box::new(Respawn { megabytes: 10, commits: 0, limit: 4.0 }),
         Box::new(Respawn { megabytes: 1024, commits: 0, limit: 12.0 }),
         Box::new(Respawn { megabytes: 10, commits: 10_000, limit: 4.0 }),

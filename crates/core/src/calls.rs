@@ -1,5 +1,6 @@
 //! The calls of RMK's §3.1, as the running module makes them.
 
+use crate::confine::Overrun;
 use crate::failure::Failure;
 use crate::kernel::Microkernel;
 use crate::payload::Payload;
@@ -9,6 +10,7 @@ use crate::pin::PinId;
 pub struct Calls<'a> {
     pub(crate) kernel: &'a mut Microkernel,
     pub(crate) module: usize,
+    pub(crate) failed: Option<Overrun>,
 }
 
 impl Calls<'_> {
@@ -47,5 +49,20 @@ impl Calls<'_> {
     /// The pin is not in use by this module, or raises no such event.
     pub fn unsubscr_event(&mut self, pin: PinId, event: &str) -> Result<(), Failure> {
         self.kernel.unsubscribe(self.module, pin, event)
+    }
+
+    /// What this module is called.
+    pub fn module(&self) -> &'static str {
+        self.kernel.name(self.module)
+    }
+
+    /// Has something said to whoever reads the log.
+    pub fn say(&mut self, what: String) {
+        self.kernel.say(self.module, what);
+    }
+
+    /// Has this module unloaded when it returns, as one that failed in this way: for those that have others' code run, and have it in hand.
+    pub fn fail(&mut self, why: Overrun) {
+        self.failed.get_or_insert(why);
     }
 }

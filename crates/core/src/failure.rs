@@ -23,4 +23,6 @@ pub enum Failure {
     Argument,
     /// the pin {0} refused: {1}
     Refused(String, String),
+    /// {0}
+    Told(String),
 }

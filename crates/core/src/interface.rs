@@ -16,6 +16,7 @@ pub struct Interface {
     pub events: &'static [Named],
 }
 
+#[cfg(unix)]
 impl Interface {
     pub(crate) fn operation(&self, name: &str) -> Option<&'static str> {
         self.operations.iter().map(|operation| operation.name).find(|known| *known == name)

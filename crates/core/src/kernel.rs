@@ -16,6 +16,8 @@ pub enum Notice {
     Unloaded { module: &'static str, why: Overrun, again: bool },
     /// A module could not do what it wanted to.
     Failed { module: &'static str, failure: Failure },
+    /// A module has something to say.
+    Said { module: &'static str, what: String },
 }
 
 impl std::fmt::Display for Notice {
@@ -24,6 +26,7 @@ impl std::fmt::Display for Notice {
             Self::Unloaded { module, why, again: true } => write!(f, "{module}: {why}"),
             Self::Unloaded { module, why, again: false } => write!(f, "{module}: {why}; it is not loaded any more"),
             Self::Failed { module, failure } => write!(f, "{module}: {failure}"),
+            Self::Said { module, what } => write!(f, "{module}: {what}"),
         }
     }
 }
@@ -194,8 +197,10 @@ impl Microkernel {
     fn call<T>(&mut self, at: usize, body: impl FnOnce(&mut dyn Module, &mut Calls) -> T) -> Option<T> {
         let Manifest { name, budget, .. } = self.slots[at].manifest;
         let mut module = self.slots[at].module.take()?;
-        let mut calls = Calls { kernel: self, module: at };
-        match confine::run(name, budget, || body(module.as_mut(), &mut calls)) {
+        let mut calls = Calls { kernel: self, module: at, failed: None };
+        let result = confine::run(name, budget, || body(module.as_mut(), &mut calls));
+        let failed = calls.failed.take();
+        match result.and_then(|result| failed.map_or(Ok(result), Err)) {
             Ok(result) => {
                 self.slots[at].module = Some(module);
                 Some(result)
@@ -233,6 +238,14 @@ impl Microkernel {
         for pin in self.slots[at].pins.clone() {
             self.release_pin(at, pin);
         }
+    }
+
+    pub(crate) fn name(&self, module: usize) -> &'static str {
+        self.slots[module].manifest.name
+    }
+
+    pub(crate) fn say(&mut self, module: usize, what: String) {
+        self.notices.push(Notice::Said { module: self.slots[module].manifest.name, what });
     }
 
     pub(crate) fn use_pin(&mut self, module: usize, name: &str) -> Result<PinId, Failure> {

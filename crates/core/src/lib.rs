@@ -18,21 +18,37 @@
 //! if it is configured so; one that traps, takes too long or too much memory, and so cannot be left, costs its process, which
 //! begins anew in the same place without it.
 
-mod calls;
-pub mod confine;
-mod failure;
+// A module that is a component is on the other side of all this, and has only the interfaces.
 mod interface;
+
+pub use interface::{Interface, Named};
+
+#[cfg(unix)]
+mod calls;
+#[cfg(unix)]
+pub mod confine;
+#[cfg(unix)]
+mod failure;
+#[cfg(unix)]
 mod kernel;
+#[cfg(unix)]
 mod module;
+#[cfg(unix)]
 mod payload;
+#[cfg(unix)]
 mod pin;
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests;
 
+#[cfg(unix)]
 pub use calls::Calls;
+#[cfg(unix)]
 pub use failure::Failure;
-pub use interface::{Interface, Named};
+#[cfg(unix)]
 pub use kernel::{Microkernel, Notice};
+#[cfg(unix)]
 pub use module::{Budget, Event, Manifest, Module};
+#[cfg(unix)]
 pub use payload::Payload;
+#[cfg(unix)]
 pub use pin::{Make, Pin, PinId};

@@ -61,7 +61,8 @@ impl Default for Budget {
 pub struct Manifest {
     pub name: &'static str,
     pub what: &'static str,
-    pub make: fn() -> Box<dyn Module>,
+    /// Makes one that knows nothing yet. A reference, so that what it is made from may be learnt at run time.
+    pub make: &'static (dyn Fn() -> Box<dyn Module> + Sync),
     pub budget: Budget,
     /// How often it is loaded again after failures; what it knew is lost each time, its programs and their settings are not.
     pub reloads: u32,

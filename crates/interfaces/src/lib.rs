@@ -10,6 +10,7 @@ pub mod generations;
 pub mod hang;
 pub mod oshang;
 pub mod peri;
+pub mod plugin;
 pub mod pmc;
 pub mod proc;
 pub mod schl;

@@ -165,6 +165,8 @@ pub enum Stays {
     },
     /// It waits for what another thread has, which waits for the next, and the last one for the first: each with its number.
     Deadlock(Vec<(i32, Wait)>),
+    /// In the module's own words, where it looks at something else.
+    Told(String),
 }
 
 /// A thread that is in a code section for long, and does not compute there.

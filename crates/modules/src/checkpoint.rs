@@ -8,7 +8,7 @@ use outlast_interfaces::peri::{self, Commit};
 pub const MANIFEST: Manifest = Manifest {
     name: NAME,
     what: "commits at intervals while a program computes",
-    make: || Box::new(Checkpoint { peri: None }),
+    make: &|| Box::new(Checkpoint { peri: None }),
     budget: crate::BUDGET,
     reloads: 3,
 };

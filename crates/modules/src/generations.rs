@@ -7,7 +7,7 @@ use outlast_interfaces::peri::{self, Keep};
 pub const MANIFEST: Manifest = Manifest {
     name: NAME,
     what: "keeps older states of a program",
-    make: || Box::new(Generations { peri: None }),
+    make: &|| Box::new(Generations { peri: None }),
     budget: crate::BUDGET,
     reloads: 3,
 };

@@ -1,24 +1,35 @@
 //! Modules that are compiled in. Each uses pins only, so that it runs wherever these exist.
 
+// A component that is made of one has a core of its own.
+#[cfg(unix)]
 mod checkpoint;
+#[cfg(unix)]
 mod crash;
+#[cfg(unix)]
 mod generations;
-mod hang;
+pub mod hang;
+#[cfg(unix)]
 mod oshang;
+#[cfg(unix)]
 mod storm;
+#[cfg(unix)]
 mod visible;
 
+#[cfg(unix)]
 use outlast_core::{Budget, Manifest};
 
 /// Those that protect a program, in the order in which they are loaded.
+#[cfg(unix)]
 pub fn all() -> [Manifest; 6] {
     [crash::MANIFEST, visible::MANIFEST, checkpoint::MANIFEST, generations::MANIFEST, hang::MANIFEST, storm::MANIFEST]
 }
 
 /// Those that protect the machine.
+#[cfg(unix)]
 pub fn of_machine() -> [Manifest; 1] {
     [oshang::MANIFEST]
 }
 
 /// None of these needs more than an instant and a few hundred bytes.
+#[cfg(unix)]
 const BUDGET: Budget = Budget { time: std::time::Duration::from_secs(2), memory: 1 << 20 };

@@ -10,7 +10,7 @@ use std::time::Duration;
 pub const MANIFEST: Manifest = Manifest {
     name: NAME,
     what: "tells of programs that are recovered again and again",
-    make: || Box::new(Storms { proc: None, programs: BTreeMap::new() }),
+    make: &|| Box::new(Storms { proc: None, programs: BTreeMap::new() }),
     budget: crate::BUDGET,
     reloads: 3,
 };

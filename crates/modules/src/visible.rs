@@ -7,7 +7,7 @@ use outlast_interfaces::visible::{Settings, NAME};
 pub const MANIFEST: Manifest = Manifest {
     name: NAME,
     what: "a commit before whatever others can see",
-    make: || Box::new(VisibleRule { sysc: None }),
+    make: &|| Box::new(VisibleRule { sysc: None }),
     budget: crate::BUDGET,
     reloads: 3,
 };

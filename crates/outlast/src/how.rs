@@ -1,13 +1,13 @@
 //! How a program is protected: the options that all commands have which begin that.
 
-use crate::duration;
+use crate::{duration, installed};
 use clap::{Args, ValueEnum};
 use outlast_archive::Policy;
 use outlast_image::inject::option;
 #[cfg(feature = "mutants")]
 use outlast_image::mutant::Mutant;
 use outlast_interfaces::sysc::Visible;
-use outlast_interfaces::{checkpoint, crash, generations, hang, storm, visible};
+use outlast_interfaces::{checkpoint, crash, generations, hang, plugin, storm, visible};
 use outlast_pins::Wishes;
 use outlast_supervisor::journal;
 use outlast_supervisor::options::Options;
@@ -59,6 +59,11 @@ pub struct How {
     /// counts as a hang, known or not. Without --every the program is not committed while it computes, so that it goes on from before the hang.
     #[arg(long, value_name = "DURATION", num_args = 0..=1, default_missing_value = "learn", require_equals = true, value_parser = Hang::parse)]
     hang: Option<Hang>,
+    /// Have a module protect it that was loaded with `outlast module load`; may be given more than once
+    ///
+    /// SETTINGS are text that the module understands, and says so if it does not.
+    #[arg(long, value_name = "NAME[=SETTINGS]", value_parser = module)]
+    module: Vec<plugin::Wish>,
     /// Tell of a storm: more than so many recoveries within so long (5:60s, never)
     ///
     /// It is in the log, in `outlast metrics` and in the journal, and runs the command of --alert, at most once in that time.
@@ -231,6 +236,8 @@ impl How {
             generations: self.generations(),
             hang: self.hang(),
             storm: self.storm.0.filter(|_| self.has(Name::Storm, true)),
+            plugins: self.module.clone(),
+            has_begun: false,
         }
     }
 
@@ -280,6 +287,7 @@ impl How {
             ring_len: self.ring,
             hang,
             storm,
+            plugins: self.module.clone(),
             alert: self.alert.clone(),
             journal: match self.journal {
                 Journal::Yes => true,
@@ -333,6 +341,14 @@ pub fn settings_of(policy: Policy) -> generations::Settings {
         keep: Duration::from_nanos(policy.keep_ns),
         budget: policy.budget,
     }
+}
+
+/// A module that is loaded from a file, and what it is told. Whether there is one is seen when it is to protect something.
+fn module(text: &str) -> Result<plugin::Wish, String> {
+    let (name, settings) = text.split_once('=').unwrap_or((text, ""));
+    installed::check_name(name).map_err(|e| e.to_string())?;
+    let file = installed::file_of(name).map_err(|e| e.to_string())?;
+    Ok(plugin::Wish { name: name.into(), file, settings: settings.into() })
 }
 
 #[cfg(feature = "mutants")]

@@ -16,6 +16,7 @@ mod fork;
 mod generations;
 mod how;
 mod inject;
+mod installed;
 mod listing;
 mod log;
 mod manual;

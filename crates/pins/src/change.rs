@@ -73,7 +73,10 @@ impl Wishes {
                 let alert = alert.iter().map(|word| format!(" --alert={word}")).collect::<String>();
                 format!("--storm {most}:{}{alert}", humantime::format_duration(within).to_string().replace(' ', ""))
             }
-            _ => return None,
+            _ => {
+                let plugin = self.plugins.iter().find(|plugin| plugin.name == module)?;
+                format!("--module {module}={}", plugin.settings)
+            }
         };
         Some(words)
     }
@@ -122,7 +125,8 @@ impl Wishes {
             checkpoint::NAME => self.checkpoint = None,
             generations::NAME => self.generations = None,
             hang::NAME => self.hang = None,
-            _ => self.storm = None,
+            storm::NAME => self.storm = None,
+            _ => self.plugins.retain(|plugin| plugin.name != module),
         }
         self
     }
@@ -177,6 +181,7 @@ impl Protection {
         leave_to_nobody(&mut chosen, module);
         chosen.retries = after.crash.map(|crash| crash.retries);
         (chosen.hang, chosen.storm) = (after.hang, after.storm);
+        chosen.plugins.clone_from(&after.plugins);
         if let Change::Add(Added::Storm { alert: Some(alert), .. }) = change {
             chosen.alert.clone_from(alert);
         }

@@ -11,7 +11,7 @@ use outlast_core::{Event, Failure, Manifest, Microkernel, Notice, Payload};
 use outlast_image::inject::option;
 use outlast_interfaces::proc::{self, Death, Decision, Step, Stuck};
 use outlast_interfaces::sysc::Visible;
-use outlast_interfaces::{checkpoint, crash, generations, hang, peri, pmc, storm, sysc, visible};
+use outlast_interfaces::{checkpoint, crash, generations, hang, peri, plugin, pmc, storm, sysc, visible};
 use outlast_supervisor::again;
 use outlast_supervisor::decision::{Change, Changed, Decides, Parts};
 use outlast_supervisor::options::Options;
@@ -28,6 +28,10 @@ pub struct Wishes {
     pub generations: Option<generations::Settings>,
     pub hang: Option<hang::Settings>,
     pub storm: Option<storm::Settings>,
+    /// Modules that are loaded from files.
+    pub plugins: Vec<plugin::Wish>,
+    /// The program has begun: one of these that cannot be had any more is told of, and the others go on.
+    pub has_begun: bool,
 }
 
 impl Wishes {
@@ -47,23 +51,40 @@ impl Wishes {
             }),
             hang: options.hang,
             storm: options.storm,
+            plugins: options.plugins.clone(),
+            has_begun: true,
         }
     }
 
     /// The modules that protect it.
-    pub fn modules(&self) -> Vec<&'static str> {
+    pub fn modules(&self) -> Vec<&str> {
         let crash = self.crash.map(|_| crash::NAME);
         let visible = self.visible.map(|_| visible::NAME);
         let checkpoint = self.checkpoint.map(|_| checkpoint::NAME);
         let generations = self.generations.map(|_| generations::NAME);
         let hang = self.hang.map(|_| hang::NAME);
         let storm = self.storm.map(|_| storm::NAME);
-        [crash, visible, checkpoint, generations, hang, storm].into_iter().flatten().collect()
+        let built_in = [crash, visible, checkpoint, generations, hang, storm].into_iter().flatten();
+        built_in.chain(self.plugins.iter().map(|plugin| &*plugin.name)).collect()
+    }
+
+    /// How one of these that are loaded from files was lost to a program that has begun; of others, and before it has, that is an error.
+    fn or_lost(&self, module: &str, result: Result<(), Failure>) -> Result<Option<String>, Failure> {
+        let Err(failure) = result else { return Ok(None) };
+        if !self.plugins.iter().any(|plugin| plugin.name == module) {
+            return Err(failure);
+        }
+        let told = format!("{module}: {failure}");
+        if self.has_begun {
+            Ok(Some(told))
+        } else {
+            Err(Failure::Told(told))
+        }
     }
 
     /// Each module, and what it is told.
-    pub(crate) fn settings(&self) -> Result<Vec<(&'static str, Payload)>, Failure> {
-        let mut all = Vec::new();
+    pub(crate) fn settings(&self) -> Result<Vec<(&str, Payload)>, Failure> {
+        let mut all: Vec<(&str, _)> = Vec::new();
         if let Some(settings) = &self.crash {
             all.push((crash::NAME, Payload::of(settings)?));
         }
@@ -82,6 +103,9 @@ impl Wishes {
         if let Some(settings) = &self.storm {
             all.push((storm::NAME, Payload::of(settings)?));
         }
+        for plugin in &self.plugins {
+            all.push((&plugin.name, Payload::of(&plugin.settings)?));
+        }
         Ok(all)
     }
 }
@@ -93,6 +117,7 @@ pub struct Protection {
     failures: Vec<String>,
     /// What can be loaded.
     pub(crate) manifests: Vec<Manifest>,
+    said: Vec<String>,
 }
 
 impl Protection {
@@ -115,7 +140,7 @@ impl Protection {
         let desk = Shared::new(Desk::new(program, plain).into());
         let mut kernel = Microkernel::new();
         install(&mut kernel, &desk);
-        let mut told = Vec::new();
+        let (mut told, mut lost) = (Vec::new(), Vec::new());
         for manifest in modules {
             let mut before =
                 failures.iter().filter_map(|failure| parse(failure)).filter(|(name, _)| *name == manifest.name);
@@ -125,23 +150,34 @@ impl Protection {
                 told.push(format!("{name}: {}{again}", overrun(why)));
             }
             if count <= manifest.reloads {
-                kernel.load(Manifest { reloads: manifest.reloads - count, ..*manifest })?;
+                let loaded = kernel.load(Manifest { reloads: manifest.reloads - count, ..*manifest });
+                lost.extend(wishes.or_lost(manifest.name, loaded)?);
             }
         }
         let mut is_whole = true;
         for (module, settings) in wishes.settings()? {
             match kernel.protect(module, program, settings) {
-                // It has failed too often, which is told of below. The program has begun, and its engine goes on as it was told.
-                Err(Failure::NoSuchModule(_)) if !failures.is_empty() => is_whole = false,
-                other => other?,
+                // It has failed too often, or was not to be had, which is told of below. The program has begun, and its engine goes on as it
+                // was told.
+                Err(Failure::NoSuchModule(_)) if !failures.is_empty() || !lost.is_empty() => is_whole = false,
+                other => {
+                    let refused = wishes.or_lost(module, other)?;
+                    is_whole &= refused.is_none();
+                    lost.extend(refused);
+                }
             }
         }
         if let Some(chosen) = desk.borrow_mut().options.take().filter(|_| is_whole) {
             *options = chosen;
         }
         // Of several only the last is news.
-        let failures = told.into_iter().last().into_iter().collect();
-        Ok(Self { kernel, desk, failures, manifests: modules.to_vec() })
+        let failures = lost.into_iter().chain(told.into_iter().last()).collect();
+        Ok(Self { kernel, desk, failures, manifests: modules.to_vec(), said: Vec::new() })
+    }
+
+    /// Has the log told that a module that is wished could not be had.
+    pub fn lacks(&mut self, failure: String) {
+        self.failures.push(failure);
     }
 
     fn raise(&mut self, pin: &'static str, name: &'static str, payload: Payload) {
@@ -166,7 +202,12 @@ impl Protection {
     }
 
     pub(crate) fn note(&mut self, notices: Vec<Notice>) {
-        self.failures.extend(notices.iter().map(Notice::to_string));
+        for notice in notices {
+            match notice {
+                Notice::Said { module, what } => self.said.push(format!("{module}: {what}")),
+                failure => self.failures.push(failure.to_string()),
+            }
+        }
     }
 }
 
@@ -263,12 +304,18 @@ impl Decides for Protection {
         self.note(notices);
         std::mem::take(&mut self.failures)
     }
+
+    fn said(&mut self) -> Vec<String> {
+        let notices = self.kernel.take_notices();
+        self.note(notices);
+        std::mem::take(&mut self.said)
+    }
 }
 
 /// How a module failed, as a number for a command line.
 fn number(why: &Overrun) -> i64 {
     match why {
-        Overrun::Panic(_) => 0,
+        Overrun::Panic(_) | Overrun::Fault(_) => 0,
         Overrun::Time => -1,
         Overrun::Memory => -2,
         Overrun::Trap(signal) => i64::from(*signal),

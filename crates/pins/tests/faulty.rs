@@ -91,7 +91,7 @@ impl Module for Faulty {
 fn modules() -> Vec<Manifest> {
     let budget = Budget { time: Duration::from_millis(100), memory: 1 << 20 };
     let replaced = if std::env::var(FAULT).as_deref() == Ok("undecided") { crash::NAME } else { checkpoint::NAME };
-    let faulty = |name| Manifest { name, what: "", make: || Box::new(Faulty { deaths: 0 }), budget, reloads: 2 };
+    let faulty = |name| Manifest { name, what: "", make: &|| Box::new(Faulty { deaths: 0 }), budget, reloads: 2 };
     let all = outlast_modules::all();
     all.map(|manifest| if manifest.name == replaced { faulty(replaced) } else { manifest }).to_vec()
 }
@@ -105,6 +105,8 @@ fn load(failures: &[String]) -> impl Fn(&str, &mut Options) -> Result<Box<dyn De
             generations: None,
             hang: None,
             storm: None,
+            plugins: Vec::new(),
+            has_begun: false,
         };
         let protection = Protection::new(program, &wishes, options, &modules(), failures);
         Ok(Box::new(protection.map_err(|failure| Error::Module(failure.to_string()))?))

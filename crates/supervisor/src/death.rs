@@ -152,8 +152,11 @@ impl Supervisor {
         say(format_args!("{command} is not recovered any more: {cause}; see `outlast log {name}`"));
     }
 
-    /// Says in the log which modules failed.
+    /// Says in the log which modules failed, and what modules say.
     pub(crate) fn log_failures(&mut self) {
+        for what in self.decides.said() {
+            self.log.add(&Entry::new(Kind::ModuleSaid).cause(what).pid(self.pid));
+        }
         let failures = self.decides.failures();
         if !failures.is_empty() {
             self.tell_parts();

@@ -60,6 +60,9 @@ pub trait Decides {
 
     /// Policies that failed since this was asked last, and how, in words.
     fn failures(&mut self) -> Vec<String>;
+
+    /// What policies had to say since this was asked last, in words.
+    fn said(&mut self) -> Vec<String>;
 }
 
 /// What became of a wish.

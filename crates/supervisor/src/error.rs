@@ -72,6 +72,8 @@ pub enum Error {
     Module(String),
     /// {0} is protected as before: {1}
     NotChanged(String, String),
+    /// module {0}: {1}
+    Plugin(String, String),
     /// {0} is watched by the outlast that it has, as before: {1}
     NotUpgraded(String, String),
     /// outlast is off; `outlast on` switches it on again

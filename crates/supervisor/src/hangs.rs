@@ -107,6 +107,7 @@ fn told(hang: &Hang) -> String {
             });
             format!("a deadlock: {}", waits.collect::<Vec<_>>().join("; "))
         }
+        Stays::Told(why) => format!("thread {thread}: {why}"),
     }
 }
 

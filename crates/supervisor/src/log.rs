@@ -58,6 +58,8 @@ pub enum Kind {
     ModuleFailed,
     /// A module protects it from now on, no longer, or in another way.
     ModuleChanged,
+    /// A module that protects it has something to say.
+    ModuleSaid,
     /// A thread of it hangs.
     Hung,
     /// A thread of it does not get on, and would not after a recovery.

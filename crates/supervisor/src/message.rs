@@ -49,6 +49,7 @@ impl Kind {
             Self::ModuleFailed => "c6581b2c2d467e4aa14b6d5ea532dc57",
             Self::ModuleChanged => "5a6f3c0e8d5b4f53a7c4f2a94b1d7e60",
             Self::Starved => "2f138ba76ec46593391def7ee78b72ac",
+            Self::ModuleSaid => "28922f9974f80b5f493d85dcc74ee708",
             Self::Hung => "af66485fe2ec9300c7a83569b71dff48",
             Self::Forked => "19bc7cff9f28fe929597002e8f05329f",
             Self::Attached => "44cb80e0d4bbb8c71ee772cd595bbcfa",

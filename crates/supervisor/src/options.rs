@@ -2,7 +2,7 @@
 
 use outlast_archive::Policy;
 use outlast_image::inject::option;
-use outlast_interfaces::{hang, storm};
+use outlast_interfaces::{hang, plugin, storm};
 use serde::{Deserialize, Serialize};
 
 /// Passed to the engine at every injection, and kept in the program's description for a resume.
@@ -30,6 +30,9 @@ pub struct Options {
     /// From how many recoveries on it is a storm; none: never.
     #[serde(default)]
     pub storm: Option<storm::Settings>,
+    /// Modules that are loaded from files.
+    #[serde(default)]
+    pub plugins: Vec<plugin::Wish>,
     /// The command that is run then; no words: none.
     #[serde(default)]
     pub alert: Vec<String>,
@@ -50,6 +53,7 @@ impl Default for Options {
             generations: None,
             hang: None,
             storm: None,
+            plugins: Vec::new(),
             alert: Vec::new(),
             journal: None,
         }

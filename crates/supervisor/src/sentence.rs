@@ -29,6 +29,7 @@ impl Entry {
             Kind::ModuleFailed => format!("a module failed: {cause}"),
             Kind::ModuleChanged => cause.into(),
             Kind::Starved => format!("does not get on: {cause}"),
+            Kind::ModuleSaid => format!("a module says: {cause}"),
             Kind::Hung => format!("hangs: {cause}"),
             Kind::Forked => format!("began as a copy of {cause}"),
             Kind::Detached => "detached: it runs on without protection".into(),

@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// The stacks of the threads that hang, a line each: `thread 12: inner+0x4 (file+0x1234) < outer+0x8 (…) < …`.
 pub fn of_hang(pid: pid_t, hang: &Hang, blocks: &ThreadBlocks) -> Vec<String> {
     let threads: Vec<pid_t> = match &hang.why {
-        Stays::Computes { .. } => vec![hang.thread],
+        Stays::Computes { .. } | Stays::Told(_) => vec![hang.thread],
         Stays::Deadlock(cycle) => cycle.iter().map(|(thread, _)| *thread).collect(),
     };
     let computes = matches!(hang.why, Stays::Computes { .. });

@@ -26,6 +26,8 @@ pub enum Overrun {
     Memory,
     /// signal {0} met it
     Trap(i32),
+    /// it failed: {0}
+    Fault(String),
 }
 
 /// Leaves a process that cannot go on, because this module met that.
@@ -66,6 +68,7 @@ impl Running {
 /// Runs a module's code; why it failed, if it did. None runs yet on this thread.
 pub fn run<T>(name: &'static str, budget: Budget, body: impl FnOnce() -> T) -> Result<T, Overrun> {
     RUNNING.with(|running| {
+        running.is_suspended.set(false);
         running.suspended.set(Duration::ZERO);
         running.memory.set(0);
         running.memory_limit.set(budget.memory.try_into().unwrap_or(isize::MAX));
@@ -85,10 +88,12 @@ pub fn run<T>(name: &'static str, budget: Budget, body: impl FnOnce() -> T) -> R
     })
 }
 
-/// Runs what the running module has asked of others.
+/// Runs what the running module has asked of others; which may be asked for in the course of that.
 pub fn suspended<T>(body: impl FnOnce() -> T) -> T {
     RUNNING.with(|running| {
-        running.is_suspended.set(true);
+        if running.is_suspended.replace(true) {
+            return body();
+        }
         let began = Instant::now();
         let result = body();
         running.suspended.set(running.suspended.get() + began.elapsed());

@@ -91,6 +91,29 @@ fn one_that_is_not_to_be_loaded_again_is_gone_with_all_it_asked_for() {
     assert!(kernel.pins().all(|(_, loaded)| !loaded));
 }
 
+fn says_and_fails() -> Box<dyn Module> {
+    let body = |calls: &mut Calls, _, _: &Event| {
+        calls.say("going".into());
+        calls.fail(Overrun::Fault("its guest fell".into()));
+        calls.fail(Overrun::Time);
+        Err(Failure::Told("not told of: it is gone".into()))
+    };
+    Box::new(Listener { name: "guest", events: &["tick"], body, clock: None })
+}
+
+#[test]
+fn one_that_says_of_itself_that_it_failed_is_unloaded_when_it_returns() {
+    let (mut kernel, _) = kernel();
+    kernel.load(Manifest { reloads: 1, ..manifest("guest", says_and_fails) }).unwrap();
+    for again in [true, false] {
+        kernel.raise(tick("tick", None));
+        let said = Notice::Said { module: "guest", what: "going".into() };
+        let why = Overrun::Fault("its guest fell".into());
+        assert_eq!(kernel.take_notices(), [said, Notice::Unloaded { module: "guest", why, again }]);
+    }
+    assert_eq!(kernel.modules().count(), 0);
+}
+
 #[test]
 fn one_that_fails_at_its_start_is_not_loaded() {
     let (mut kernel, _) = kernel();
@@ -123,6 +146,7 @@ fn one_that_keeps_too_much_memory_is_unloaded_when_it_comes_back() {
 fn status(why: &Overrun) -> i32 {
     match why {
         Overrun::Panic(_) => 1,
+        Overrun::Fault(_) => 4,
         Overrun::Time => 2,
         Overrun::Memory => 3,
         Overrun::Trap(signal) => 100 + signal,

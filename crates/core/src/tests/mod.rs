@@ -118,6 +118,7 @@ impl Module for Listener {
 }
 
 fn manifest(name: &'static str, make: fn() -> Box<dyn Module>) -> Manifest {
+    let make = Box::leak(Box::new(make));
     Manifest { name, what: "", make, budget: Budget::default(), reloads: 0 }
 }
 

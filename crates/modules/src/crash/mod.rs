@@ -15,7 +15,7 @@ use tries::Tries;
 pub const MANIFEST: Manifest = Manifest {
     name: NAME,
     what: "decides what a death means",
-    make: || Box::new(Crash { proc: None, programs: BTreeMap::new() }),
+    make: &|| Box::new(Crash { proc: None, programs: BTreeMap::new() }),
     budget: crate::BUDGET,
     // Without it nobody is recovered.
     reloads: 100,

@@ -16,7 +16,7 @@ use threads::Threads;
 pub const MANIFEST: Manifest = Manifest {
     name: NAME,
     what: "tells of processors that do not switch while threads wait, and of programs that get none",
-    make: || Box::new(OsHang { pin: None, watch: None }),
+    make: &|| Box::new(OsHang { pin: None, watch: None }),
     // The histories of all processors.
     budget: Budget { time: Duration::from_secs(2), memory: 16 << 20 },
     reloads: 3,

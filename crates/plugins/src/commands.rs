@@ -1,0 +1,90 @@
+//! Commands of a component as pins take them.
+
+use crate::bindings::outlast::module::types as wit;
+use crate::host::legible;
+use outlast_core::{Failure, Payload};
+use outlast_interfaces::{peri, pmc, proc, sysc};
+use std::time::Duration;
+
+/// The operation's name, and what goes with it, of a command of this module.
+pub fn operation(module: &str, command: wit::Command) -> Result<(&'static str, Payload), Failure> {
+    use wit::Command as C;
+    Ok(match command {
+        C::ProcEnd(end) => (proc::END, Payload::of(&self::end(end))?),
+        C::ProcRespawn(wit::Respawn { signal, after }) => {
+            (proc::RESPAWN, Payload::of(&proc::Respawn { signal, after: Duration::from_nanos(after) })?)
+        }
+        C::ProcStartAgain(signal) => (proc::START_AGAIN, Payload::of(&signal)?),
+        C::ProcGoBack(cause) => (proc::GO_BACK, Payload::of(&self::cause(cause))?),
+        C::ProcGoBackTo(wit::Step { generation, surroundings }) => {
+            let surroundings = match surroundings {
+                wit::Surroundings::Same => proc::Surroundings::Same,
+                wit::Surroundings::Room => proc::Surroundings::Room,
+                wit::Surroundings::RoomAndDelays => proc::Surroundings::RoomAndDelays,
+            };
+            (proc::GO_BACK_TO, Payload::of(&proc::Step { generation, surroundings })?)
+        }
+        C::ProcGiveUp(cause) => (proc::GIVE_UP, Payload::of(&self::cause(cause))?),
+        C::ProcFlag(hang) => (proc::FLAG, Payload::of(&self::hang(hang))?),
+        C::ProcStarves(wit::Starvation { thread, section, could_run, waited }) => {
+            let waited = Duration::from_nanos(waited);
+            (proc::STARVES, Payload::of(&proc::Starvation { thread, section, could_run, waited })?)
+        }
+        C::ProcAlert(wit::Storm { recoveries, within }) => {
+            (proc::ALERT, Payload::of(&proc::Storm { recoveries, within: Duration::from_nanos(within) })?)
+        }
+        C::ProcAskAgain(after) => (proc::ASK_AGAIN, Payload::of(&Duration::from_nanos(after))?),
+        C::SyscCommitBefore(wit::CommitBefore { program, calls }) => {
+            let calls = match calls {
+                wit::Visible::Together => sysc::Visible::Together,
+                wit::Visible::Each => sysc::Visible::Each,
+            };
+            (sysc::COMMIT_BEFORE, Payload::of(&sysc::CommitBefore { program, calls })?)
+        }
+        C::PeriCommit(wit::Commit { program, every, sparing }) => {
+            (peri::COMMIT, Payload::of(&peri::Commit { program, every: Duration::from_nanos(every), sparing })?)
+        }
+        C::PeriKeep(wit::Keep { program, every, keep, budget }) => {
+            let (every, keep) = (Duration::from_nanos(every), Duration::from_nanos(keep));
+            (peri::KEEP, Payload::of(&peri::Keep { program, every, keep, budget })?)
+        }
+        C::PmcWatch(wit::Watch { program, every }) => {
+            (pmc::WATCH, Payload::of(&pmc::Watch { program, by: module.into(), every: Duration::from_nanos(every) })?)
+        }
+    })
+}
+
+fn end(end: wit::End) -> proc::End {
+    match end {
+        wit::End::Exited(status) => proc::End::Exited(status),
+        wit::End::Killed(signal) => proc::End::Killed(signal),
+    }
+}
+
+fn cause(cause: wit::Cause) -> proc::Cause {
+    match cause {
+        wit::Cause::Signal(signal) => proc::Cause::Signal(signal),
+        wit::Cause::Unreadable(reason) => proc::Cause::Unreadable(reason),
+    }
+}
+
+fn hang(wit::Hang { thread, section, has_moved, why }: wit::Hang) -> proc::Hang {
+    let why = match why {
+        wit::Stays::Computes(wit::Computes { count, check }) => {
+            proc::Stays::Computes { count: Duration::from_nanos(count), check: Duration::from_nanos(check) }
+        }
+        wit::Stays::Deadlock(cycle) => {
+            proc::Stays::Deadlock(cycle.into_iter().map(|(thread, wait)| (thread, self::wait(wait))).collect())
+        }
+        wit::Stays::Told(why) => proc::Stays::Told(legible(&why)),
+    };
+    proc::Hang { thread, section, has_moved, why }
+}
+
+fn wait(wit::Wait { lock, at, owner }: wit::Wait) -> pmc::Wait {
+    let lock = match lock {
+        wit::Lock::Mutex => pmc::Lock::Mutex,
+        wit::Lock::ReadWriteLock => pmc::Lock::ReadWriteLock,
+    };
+    pmc::Wait { lock, at, owner }
+}
