@@ -196,6 +196,10 @@ pub fn detach(t: &mut Thread) -> bool {
     }
     end(event_kind::DETACHED, 0);
     await_others(t);
+    if world::has_several() && e.kernel.actions[signals::SIGENGINE as usize].handler == signals::SIG_DFL {
+        // Nobody needs them any more, and a call that waits goes on.
+        signals::overhear_knocks();
+    }
     e.store = None;
     // SAFETY: numbers and addresses are the engine's; from here on nothing looks there.
     unsafe {
@@ -221,15 +225,21 @@ fn end(kind: u32, why: u64) {
     }
     // SAFETY: the thread is in the engine.
     let t = unsafe { thread::current() };
-    if gs::are_own() && world::has_several() {
-        // A handler of the program's may not meet them in the engine, where GS is the engine's.
-        WAY.store(way::NATIVE, Release);
+    // Whoever is the kernel's from here on would be knocked at by them.
+    // SAFETY: as above.
+    stop_timers(unsafe { engine() });
+    if gs::are_own() && world::has_several() && WAY.swap(way::NATIVE, AcqRel) != way::NATIVE {
+        // A handler of the program's may not meet them in the engine, where GS is the engine's. Until the last one is out, the first ones'
+        // native calls are met by signals that the engine handles.
+        // SAFETY: as above.
+        signals::restart_as_wanted(unsafe { engine() });
         await_others(t);
     }
     // SAFETY: nothing of what was closed with delay can be wanted again; the thread is in the engine.
     unsafe {
         engine().fds.close_delayed();
         crate::rewrite::leave_program(t);
+        // Others may have set one meanwhile.
         stop_timers(engine());
     }
     become_native(true);
