@@ -13,11 +13,11 @@ use crate::periodic;
 use crate::program_rings;
 use crate::signals;
 use crate::state::{engine, Engine};
-use crate::sys::{nr, syscall};
+use crate::sys::{err, nr, syscall};
 use crate::thread::{self, Thread};
 use crate::tracker::Track;
 use crate::world;
-use core::sync::atomic::{AtomicU32, Ordering::*};
+use core::sync::atomic::{fence, AtomicU32, Ordering::*};
 use outlast_image::control::state;
 use outlast_image::degradation::Degradation;
 use outlast_image::event::event_kind;
@@ -98,11 +98,30 @@ pub unsafe extern "C" fn last_frame(t: &mut Thread) -> u64 {
     built.map_or(0, |handler| handler.rsp + 8)
 }
 
+/// How many are about to knock at threads that they have found in the engine's hands.
+static KNOCKING: AtomicU32 = AtomicU32::new(0);
+
+/// The thread's calls are the kernel's from here on, and no knock may end one: whoever has found it here before has knocked when this returns,
+/// and what has come by then goes. In a handler, so that it cannot come earlier.
+fn is_out(t: &mut Thread) {
+    let (knocks, now, pause) = (signals::bit(signals::SIGENGINE), [0u64; 2], [0u64, 50_000]);
+    // SAFETY: the word is the thread's own; the signal's number is the engine's, all signals are blocked, and the calls only read what they
+    // are given.
+    unsafe {
+        (&raw mut t.native).write_volatile(1);
+        fence(SeqCst);
+        while KNOCKING.load(SeqCst) != 0 {
+            syscall!(nr::NANOSLEEP, pause.as_ptr(), 0);
+        }
+        while !err::is(syscall!(nr::RT_SIGTIMEDWAIT, &raw const knocks, 0, now.as_ptr(), 8)) {}
+    }
+}
+
 /// A thread that still has dispatch on meets it after protection was suspended: its calls are native from here on.
 pub fn leave_thread(t: &mut Thread, uc: &mut Ucontext) {
-    t.native = 1;
     // SAFETY: turns dispatch off for the running thread.
     unsafe { syscall!(nr::PRCTL, PR_SET_SYSCALL_USER_DISPATCH, 0, 0, 0, 0) };
+    is_out(t);
     uc.regs.rip -= 2;
     settle_frame(t, uc);
 }
@@ -118,8 +137,8 @@ pub fn leave_frame(t: &mut Thread, uc: &mut Ucontext) {
 pub fn leave_by_knock(t: &mut Thread, uc: &mut Ucontext) {
     // SAFETY: as above.
     unsafe { syscall!(nr::PRCTL, PR_SET_SYSCALL_USER_DISPATCH, 0, 0, 0, 0) };
+    is_out(t);
     settle_frame(t, uc);
-    t.native = 1;
 }
 
 fn settle_frame(t: &Thread, uc: &mut Ucontext) {
@@ -141,6 +160,7 @@ pub fn await_others(t: &mut Thread) {
     }
     for _ in 0..TRIES {
         let mut left = 0;
+        KNOCKING.fetch_add(1, SeqCst);
         world::each(|place| {
             // SAFETY: a thread writes its own word; its id does not change.
             let (native, tid) =
@@ -150,6 +170,7 @@ pub fn await_others(t: &mut Thread) {
                 world::knock(tid);
             }
         });
+        KNOCKING.fetch_sub(1, SeqCst);
         if left == 0 {
             return;
         }
@@ -175,6 +196,10 @@ pub fn detach(t: &mut Thread) -> bool {
     }
     end(event_kind::DETACHED, 0);
     await_others(t);
+    if world::has_several() && e.kernel.actions[signals::SIGENGINE as usize].handler == signals::SIG_DFL {
+        // Nobody needs them any more, and a call that waits goes on.
+        signals::overhear_knocks();
+    }
     e.store = None;
     // SAFETY: numbers and addresses are the engine's; from here on nothing looks there.
     unsafe {
@@ -200,15 +225,21 @@ fn end(kind: u32, why: u64) {
     }
     // SAFETY: the thread is in the engine.
     let t = unsafe { thread::current() };
-    if gs::are_own() && world::has_several() {
-        // A handler of the program's may not meet them in the engine, where GS is the engine's.
-        WAY.store(way::NATIVE, Release);
+    // Whoever is the kernel's from here on would be knocked at by them.
+    // SAFETY: as above.
+    stop_timers(unsafe { engine() });
+    if gs::are_own() && world::has_several() && WAY.swap(way::NATIVE, AcqRel) != way::NATIVE {
+        // A handler of the program's may not meet them in the engine, where GS is the engine's. Until the last one is out, the first ones'
+        // native calls are met by signals that the engine handles.
+        // SAFETY: as above.
+        signals::restart_as_wanted(unsafe { engine() });
         await_others(t);
     }
     // SAFETY: nothing of what was closed with delay can be wanted again; the thread is in the engine.
     unsafe {
         engine().fds.close_delayed();
         crate::rewrite::leave_program(t);
+        // Others may have set one meanwhile.
         stop_timers(engine());
     }
     become_native(true);

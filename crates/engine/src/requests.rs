@@ -18,6 +18,10 @@ pub fn serve() -> bool {
     crate::held::release(t);
     // SAFETY: not within another use of the engine.
     let e = unsafe { engine() };
+    if crate::native::is_everywhere() {
+        // Another thread ends protection, and waits for this one to be out.
+        return false;
+    }
     let wanted = c.request.load(Acquire);
     if wanted & request::ANCHOR != 0 {
         c.request.fetch_and(!request::ANCHOR, AcqRel);

@@ -3,10 +3,10 @@
 //! It installs its own handler for every signal that the program handles and for those that end a program with a
 //! core; what these do is in `handlers`. Here is what the kernel is told: actions, masks, the stack.
 
-use crate::frame::{SA_NODEFER, SA_ONSTACK, SA_RESTORER, SA_SIGINFO};
+use crate::frame::{SA_NODEFER, SA_ONSTACK, SA_RESTART, SA_RESTORER, SA_SIGINFO};
 use crate::handlers::{knock_overheard, signal_entry, signal_return, sigsys_entry};
 use crate::held;
-use crate::state::engine;
+use crate::state::{engine, Engine};
 use crate::sys::{nr, syscall};
 use crate::thread::{self, Thread};
 use outlast_image::kernel::SignalAction;
@@ -62,8 +62,17 @@ fn install(sig: i32, handler: u64, flags: u64) -> i64 {
 
 /// Has knocks do nothing.
 pub fn overhear_knocks() {
-    const SA_RESTART: u64 = 0x1000_0000;
     install(SIGENGINE, knock_overheard as *const () as u64, SA_RESTART);
+}
+
+/// Has calls that are the kernel's go on after a handler where the program wants that, while the engine's still handles its signals.
+pub fn restart_as_wanted(e: &Engine) {
+    for sig in (1..=64).filter(|sig| ![SIGSYS, SIGENGINE].contains(sig)) {
+        let action = &e.kernel.actions[sig as usize];
+        if action.handler > SIG_IGN && action.flags & SA_RESTART != 0 {
+            install(sig, signal_entry as *const () as u64, action.flags & 3 | SA_RESTART);
+        }
+    }
 }
 
 /// Installs what the kernel must have so that the program's `action` for `sig` works.

@@ -12,7 +12,7 @@ use support::{counter, finish, kill, said, until, Home};
 /// Kills what `victims` names in the status, again and again, while the counter counts.
 fn count_under(victims: &[&str], rounds: u32) -> Home {
     let home = Home::new();
-    let (script, expected) = counter(40_000);
+    let (script, expected) = counter(300_000);
     let child = home.start_script("counter", &script);
     let finishing = std::thread::spawn(move || finish(child));
     let (mut kills, mut recovered) = (0, serde_json::Value::Null);

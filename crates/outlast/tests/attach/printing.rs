@@ -14,7 +14,7 @@ fn prints_the_same(options: &[&str], rounds: usize) {
     let mut moments = Moments::new();
     for _ in 0..rounds {
         let home = Home::new();
-        let (script, expected) = counter(60_000);
+        let (script, expected) = counter(400_000);
         let mut program = Program::script(&script);
         moments.pause(60_000);
         attach(&home, program.pid, options);
