@@ -5,13 +5,21 @@
 
 pub mod checkpoint;
 pub mod crash;
+pub mod dbr;
+pub mod file;
 pub mod hang;
+pub mod ipc;
+pub mod leaks;
+pub mod mem;
+pub mod net;
 pub mod peri;
 pub mod pmc;
 pub mod proc;
+pub mod sig;
 pub mod storm;
 pub mod sysc;
 pub mod visible;
+pub mod watch;
 
 use outlast_core::{Interface, Named};
 
@@ -28,20 +36,25 @@ pub struct Missing {
 }
 
 /// The pins that exist.
-pub const PINS: [&Interface; 4] = [&proc::INTERFACE, &sysc::INTERFACE, &peri::INTERFACE, &pmc::INTERFACE];
+pub const PINS: [&Interface; 10] = [
+    &proc::INTERFACE,
+    &sysc::INTERFACE,
+    &peri::INTERFACE,
+    &pmc::INTERFACE,
+    &sig::INTERFACE,
+    &mem::INTERFACE,
+    &file::INTERFACE,
+    &net::INTERFACE,
+    &ipc::INTERFACE,
+    &dbr::INTERFACE,
+];
 
 const NOT_YET: &str = "not built yet";
 const KERNEL_SIDE: &str = "needs the kernel side, which does not exist yet";
 
 /// The others of Table 3.
-pub const MISSING: [Missing; 9] = [
+pub const MISSING: [Missing; 3] = [
     Missing { name: "schl", what: "context switches", why: NOT_YET },
-    Missing { name: "sig", what: "signals sent to programs", why: NOT_YET },
-    Missing { name: "mem", what: "protects, tracks, copies and restores pages", why: NOT_YET },
-    Missing { name: "file", what: "tables of open files", why: NOT_YET },
-    Missing { name: "net", what: "connections", why: NOT_YET },
-    Missing { name: "ipc", what: "pipes, semaphores, who waits for whom", why: NOT_YET },
-    Missing { name: "dbr", what: "hardware breakpoints", why: NOT_YET },
     Missing { name: "intr", what: "exceptions and interrupts of the kernel", why: KERNEL_SIDE },
     Missing { name: "apic", what: "interrupts between processors, NMI", why: KERNEL_SIDE },
 ];

@@ -3,14 +3,15 @@
 mod checkpoint;
 mod crash;
 mod hang;
+mod leaks;
 mod storm;
 mod visible;
 
 use outlast_core::{Budget, Manifest};
 
 /// All of them, in the order in which they are loaded.
-pub fn all() -> [Manifest; 5] {
-    [crash::MANIFEST, visible::MANIFEST, checkpoint::MANIFEST, hang::MANIFEST, storm::MANIFEST]
+pub fn all() -> [Manifest; 6] {
+    [crash::MANIFEST, visible::MANIFEST, checkpoint::MANIFEST, hang::MANIFEST, storm::MANIFEST, leaks::MANIFEST]
 }
 
 /// None of these needs more than an instant and a few hundred bytes.

@@ -7,7 +7,7 @@ use outlast_image::inject::option;
 #[cfg(feature = "mutants")]
 use outlast_image::mutant::Mutant;
 use outlast_interfaces::sysc::Visible;
-use outlast_interfaces::{checkpoint, crash, hang, storm, visible};
+use outlast_interfaces::{checkpoint, crash, hang, leaks, storm, visible};
 use outlast_pins::Wishes;
 use outlast_supervisor::journal;
 use outlast_supervisor::options::Options;
@@ -64,6 +64,13 @@ pub struct How {
     /// It is in the log, in `outlast metrics` and in the journal, and runs the command of --alert, at most once in that time.
     #[arg(long, value_name = "N:WINDOW", default_value = "5:60s", value_parser = Storm::parse)]
     storm: Storm,
+    /// Tell of a leak: open files, or memory, that have grown for so long and come to so many percent of what is allowed (10m:50)
+    ///
+    /// The percentage may be left out, and is 50 then. It is in the log, in `outlast metrics` and in the journal, at most once in that time. A
+    /// program that falls back at least once in seven eighths of it does not leak. What is allowed is the number of open files, and the memory
+    /// of the program's control groups or of the machine.
+    #[arg(long, value_name = "WINDOW[:PERCENT]", value_parser = Leaks::parse)]
+    leaks: Option<Leaks>,
     /// Run this command when there is a storm; once for each of its words, the first being an absolute path
     ///
     /// It runs as the program's user, without a shell, nobody waits for it, and it finds OUTLAST_NAME, OUTLAST_CAUSE, OUTLAST_RECOVERIES,
@@ -149,6 +156,26 @@ impl Storm {
 /// More are not remembered.
 const MOST_RECOVERIES: u32 = 10_000;
 
+/// What counts as a leak.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Leaks(leaks::Settings);
+
+impl Leaks {
+    fn parse(text: &str) -> Result<Leaks, String> {
+        let (window, percent) = text.split_once(':').unwrap_or((text, "50"));
+        let percent = percent.parse().ok().filter(|percent| (1..=100).contains(percent));
+        let percent = percent.ok_or("write 10m or 10m:50, up to 100 percent")?;
+        let window = duration::parse(window)?;
+        if window < LEAST_WINDOW {
+            return Err(format!("at least {}", humantime::format_duration(LEAST_WINDOW)));
+        }
+        Ok(Leaks(leaks::Settings { window, percent }))
+    }
+}
+
+/// What grows for less time may be anything; and looking more often would take time.
+const LEAST_WINDOW: Duration = Duration::from_secs(2);
+
 /// What counts as a hang.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Hang(Option<Duration>);
@@ -208,6 +235,7 @@ impl How {
             checkpoint: self.interval().map(|every| checkpoint::Settings { every, sparing }),
             hang: self.hang(),
             storm: self.storm.0,
+            leaks: self.leaks.map(|leaks| leaks.0),
         }
     }
 
@@ -221,6 +249,7 @@ impl How {
             generations: self.generations,
             hang: self.hang(),
             storm: self.storm.0,
+            leaks: self.leaks.map(|leaks| leaks.0),
             alert: self.alert.clone(),
             journal: match self.journal {
                 Journal::Yes => true,

@@ -91,6 +91,7 @@ fn load(failures: &[String]) -> impl Fn(&str, &mut Options) -> Result<Box<dyn De
             checkpoint: Some(checkpoint::Settings { every: Duration::from_secs(1), sparing: true }),
             hang: None,
             storm: None,
+            leaks: None,
         };
         let protection = Protection::new(program, &wishes, options, &modules(), failures);
         Ok(Box::new(protection.map_err(|failure| Error::Module(failure.to_string()))?))

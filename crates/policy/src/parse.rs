@@ -10,7 +10,7 @@ use toml::Spanned;
 /// The conditions that an entry may have.
 const CONDITIONS: [&str; 4] = ["executable", "user", "cgroup", "unit"];
 /// The options of `outlast run` that an entry may set.
-const SETTINGS: [&str; 15] = [
+const SETTINGS: [&str; 16] = [
     "commit",
     "every",
     "store",
@@ -24,6 +24,7 @@ const SETTINGS: [&str; 15] = [
     "no-io-uring",
     "no-rewrite",
     "storm",
+    "leaks",
     "alert",
     "journal",
 ];

@@ -2,11 +2,31 @@
 
 use crate::error::Error;
 use crate::options::Options;
-pub use outlast_interfaces::pmc::Count;
+pub use outlast_interfaces::pmc::{Count, Wait};
 pub use outlast_interfaces::proc::{
-    Cause, Death, Decision, Hang, Hung, Respawn, Shortage, Standing, Stays, Step, Storm, Stuck, Surroundings,
+    Cause, Death, Decision, Hang, Hung, Leak, Resource, Respawn, Shortage, Standing, Stays, Step, Storm, Stuck,
+    Surroundings,
 };
 use std::time::Duration;
+
+/// How a signal met the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Met {
+    /// It was sent to the supervisor, which passed it on.
+    PassedOn,
+    /// It would have ended the program, which went back in place, at this moment of the monotonic clock in nanoseconds.
+    WentBack(u64),
+}
+
+/// A process that runs the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Process {
+    pub pid: libc::pid_t,
+    /// Deaths before it.
+    pub life: u64,
+    /// The first of the engine's descriptors in it.
+    pub engine_fds: i32,
+}
 
 /// The policies that protect one program.
 pub trait Decides {
@@ -30,6 +50,16 @@ pub trait Decides {
 
     /// They were looked at. A thread that hangs: the process is to end for it.
     fn counted(&mut self, counts: &[Count]) -> Option<Hang>;
+
+    /// How long until the program is to be looked at for a policy, if it is at all.
+    fn until_look(&self) -> Option<Duration>;
+
+    /// The program is this process now, or none; it is looked at if it is time. What a person is to be told.
+    /// `waits`: which threads wait for what another one has.
+    fn look(&mut self, process: Option<Process>, waits: &dyn Fn() -> Vec<(i32, Wait)>) -> Vec<Leak>;
+
+    /// A signal met the program.
+    fn signalled(&mut self, signal: i32, meeting: Met);
 
     /// It goes on after a death, since this moment of a clock that does not go back. A storm, if that happens too often.
     fn recovered(&mut self, at: Duration) -> Option<Storm>;

@@ -115,6 +115,16 @@ fn counts(pid: pid_t, blocks: &ThreadBlocks, elsewhere: &mut Elsewhere) -> Vec<C
     blocks.iter().filter_map(count).collect()
 }
 
+/// Which of the program's threads wait for what another one has.
+pub fn waits(pid: pid_t, blocks: &ThreadBlocks) -> Vec<(pid_t, Wait)> {
+    let blocks = blocks::read(pid, blocks);
+    let kernels = |number: u32| blocks.iter().find(|block| block.number == number).map(|block| block.thread);
+    let wait = |block: &Block| {
+        Some((block.thread, locks::wait(&mut Elsewhere::default(), pid, (block.thread, block.run), kernels)?))
+    };
+    blocks.iter().filter_map(wait).collect()
+}
+
 /// Processor time that a thread has had, to the nanosecond.
 fn processor_time(pid: pid_t, thread: pid_t) -> Option<Duration> {
     let schedstat = std::fs::read_to_string(format!("/proc/{pid}/task/{thread}/schedstat")).ok()?;

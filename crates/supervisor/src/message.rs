@@ -14,6 +14,7 @@ impl Kind {
             | Self::Crashed
             | Self::Rollback
             | Self::Hung
+            | Self::Leaks
             | Self::WentBack
             | Self::Suspended
             | Self::NotKept
@@ -50,6 +51,7 @@ impl Kind {
             Self::Forked => "19bc7cff9f28fe929597002e8f05329f",
             Self::Attached => "44cb80e0d4bbb8c71ee772cd595bbcfa",
             Self::Detached => "ea552691ce89cebc400e8b1b5f5dd419",
+            Self::Leaks => "664b903a617a46c2a8092d58917ba520",
             Self::Storm => "cd3b864b7405385e37a723d9dd3e4797",
         }
     }

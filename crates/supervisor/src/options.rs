@@ -1,7 +1,7 @@
 //! How a program is protected: what the person asked for, in the engine's terms.
 
 use outlast_archive::Policy;
-use outlast_interfaces::{hang, storm};
+use outlast_interfaces::{hang, leaks, storm};
 use serde::{Deserialize, Serialize};
 
 /// Passed to the engine at every injection, and kept in the program's description for a resume.
@@ -29,7 +29,10 @@ pub struct Options {
     /// From how many recoveries on it is a storm; none: never.
     #[serde(default)]
     pub storm: Option<storm::Settings>,
-    /// The command that is run then; no words: none.
+    /// Whether leaks are looked for; none: not at all.
+    #[serde(default)]
+    pub leaks: Option<leaks::Settings>,
+    /// The command that is run at a storm; no words: none.
     #[serde(default)]
     pub alert: Vec<String>,
     /// The socket of the journal that is told what is in the log; none: no journal.
@@ -49,6 +52,7 @@ impl Default for Options {
             generations: None,
             hang: None,
             storm: None,
+            leaks: None,
             alert: Vec::new(),
             journal: None,
         }
