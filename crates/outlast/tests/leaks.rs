@@ -45,6 +45,31 @@ fn a_program_that_leaks_descriptors_is_told_of_also_after_its_death() {
 }
 
 #[test]
+fn whoever_takes_over_goes_on_looking() {
+    let home = Home::new();
+    let mut it = Obedient::start(&home, "it", &["--leaks", "2s:50"]);
+    go(&mut it, &format!("{LEAK}def work(): grow(390)"));
+    until("fifty files", || it.ask("len(kept) > 50").contains("True"));
+    kill(&home.status("it")["supervisor"], libc::SIGKILL);
+    kill(&home.status("it")["pid"], libc::SIGKILL);
+    home.await_event("it", "supervisor-restarted", 1);
+    home.await_event("it", "leaks", 1);
+}
+
+#[test]
+fn a_program_whose_memory_grows_without_end_is_told_of() {
+    let home = Home::new();
+    let mut it = Obedient::start(&home, "it", &["--leaks", "2s:1"]);
+    let limit = std::fs::read_to_string("/proc/meminfo").unwrap();
+    let limit = limit.split_ascii_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024;
+    // A part of it at once, and then a little more again and again.
+    let function = format!("def work():\n kept.append(b'x' * {})\n for n in range(300):\n  kept.append(b'x' * 200000)\n  time.sleep(0.02)\n", limit / 90);
+    go(&mut it, &function);
+    home.await_event("it", "leaks", 1);
+    assert!(leaks(&home)[0].starts_with("bytes of memory: from "), "{:?}", leaks(&home));
+}
+
+#[test]
 fn a_program_that_grows_and_shrinks_is_not_told_of() {
     let home = Home::new();
     let mut it = Obedient::start(&home, "it", &["--leaks", "2s:50"]);

@@ -26,15 +26,17 @@ pub extern "C" fn main() -> libc::c_int {
     if words.first().is_some_and(|word| word == "run") {
         host(words[1..].to_vec());
     }
-    let all: [(&str, fn()); 9] = [
+    let all: [(&str, fn()); 11] = [
         ("files_are_counted_and_listed_as_the_program_has_them", files),
         ("memory_is_measured_and_copied", memory),
         ("connections_and_what_went_over_them", connections),
         ("pipes_and_what_is_in_them", pipes),
+        ("who_waits_for_whose_lock_is_seen_also_after_a_death", waits),
         ("signals_reach_the_program_and_are_told_of", signals),
         ("a_signal_that_is_met_in_place_is_told_of_as_well_as_the_one_that_is_not", met_in_place),
         ("each_write_to_a_watched_variable_is_counted_across_deaths", writes),
         ("threads_that_begin_and_functions_that_run_are_counted", executions),
+        ("nobody_outside_can_tell_that_a_program_is_watched_and_killed", unseen),
         ("what_cannot_be_is_refused", refusals),
     ];
     let trial = |(name, body): (&str, fn())| {
@@ -169,6 +171,25 @@ fn pipes() {
     run.end();
 }
 
+fn waits() {
+    let mut run = Run::start();
+    run.say("m = ctypes.create_string_buffer(40); lock = ctypes.CDLL(None).pthread_mutex_lock; n = lock(m)");
+    let address: u64 = run.ask("ctypes.addressof(m)").parse().unwrap();
+    let none = |run: &Run| run.seen("ipc")["waits"] == json!([]);
+    run.until("a look", || none(&run));
+    run.say("t = threading.Thread(target=lock, args=(m,), daemon=True); t.start()");
+    for _ in 0..3 {
+        run.until("a wait", || {
+            let wait = run.seen("ipc")["waits"][0].clone();
+            wait[1] == json!({ "lock": "Mutex", "at": address, "owner": run.pid() }) && wait[0] != run.pid()
+        });
+        run.kill();
+    }
+    assert_eq!(run.ask("ctypes.CDLL(None).pthread_mutex_unlock(m), t.join()"), "0 None");
+    run.until("none again", || none(&run));
+    run.end();
+}
+
 fn signals() {
     let mut run = Run::start();
     run.say("signal.signal(signal.SIGUSR1, lambda *a: print('USR1')); signal.signal(signal.SIGUSR2, lambda *a: print('USR2'))");
@@ -245,6 +266,45 @@ fn executions() {
     assert_eq!(run.ask("1"), "1");
     run.until("the hits", || hits(&run, &watch) >= 1500);
     assert_eq!(hits(&run, &watch), 1500);
+    run.end();
+}
+
+/// What a program does that all pins have something to see of, a line for each round.
+const WORKS: &str =
+    "l = socket.create_server(('127.0.0.1', 0)); c = socket.create_connection(l.getsockname()); s = l.accept()[0]
+def work(k):
+ a, b = os.pipe(); os.write(b, b'%d' % k); os.close(b)
+ c.sendall(b'%d' % k); write(100); kept = [bytearray(100000) for n in range(10)]
+ t = threading.Thread(target=write, args=(50,)); t.start(); t.join()
+ got = os.read(a, 9) + os.read(a, 9); os.close(a)
+ print(k, got, s.recv(9), v.value, len(kept))
+";
+
+/// `OUTLAST_SEED` and `OUTLAST_KILLS` repeat or lengthen it.
+fn unseen() {
+    let of = |name: &str, else_| std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(else_);
+    let (mut seed, kills): (u64, u64) = (of("OUTLAST_SEED", 1), of("OUTLAST_KILLS", 25));
+    eprintln!("seed {seed}");
+    let mut random = |below: u64| {
+        seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (seed >> 33) % below
+    };
+    let mut run = Run::start();
+    run.say(WRITES);
+    run.say(&format!("exec({WORKS:?})"));
+    let address: u64 = run.ask("ctypes.addressof(v)").parse().unwrap();
+    assert!(run.probe(&json!({ "what": "watch", "address": address, "length": 8 })).is_u64());
+    for k in 0..kills {
+        let rounds = 20;
+        run.say(&format!("[work({k} * {rounds} + n) for n in range({rounds})]"));
+        std::thread::sleep(Duration::from_micros(random(15_000)));
+        run.kill();
+        for n in 0..rounds {
+            let round = k * rounds + n;
+            assert_eq!(run.hear(), format!("{round} b'{round}' b'{round}' 49 10"));
+        }
+    }
+    assert!(run.told("hit").len() as u64 > kills / 2, "it was watched meanwhile");
     run.end();
 }
 
