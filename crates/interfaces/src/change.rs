@@ -1,7 +1,7 @@
 //! What a person wishes of the modules of a program that runs.
 
 use crate::sysc::Visible;
-use crate::{generations, storm};
+use crate::{generations, leaks, storm};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -37,6 +37,9 @@ pub enum Added {
         measure: Option<storm::Settings>,
         /// The command's words.
         alert: Option<Vec<String>>,
+    },
+    Leaks {
+        settings: Option<leaks::Settings>,
     },
 }
 

@@ -6,17 +6,25 @@
 pub mod change;
 pub mod checkpoint;
 pub mod crash;
+pub mod dbr;
+pub mod file;
 pub mod generations;
 pub mod hang;
+pub mod ipc;
+pub mod leaks;
+pub mod mem;
+pub mod net;
 pub mod oshang;
 pub mod peri;
 pub mod plugin;
 pub mod pmc;
 pub mod proc;
 pub mod schl;
+pub mod sig;
 pub mod storm;
 pub mod sysc;
 pub mod visible;
+pub mod watch;
 
 use outlast_core::{Interface, Named};
 
@@ -33,20 +41,24 @@ pub struct Missing {
 }
 
 /// The pins that exist.
-pub const PINS: [&Interface; 5] =
-    [&proc::INTERFACE, &sysc::INTERFACE, &peri::INTERFACE, &pmc::INTERFACE, &schl::INTERFACE];
+pub const PINS: [&Interface; 11] = [
+    &proc::INTERFACE,
+    &sysc::INTERFACE,
+    &peri::INTERFACE,
+    &pmc::INTERFACE,
+    &schl::INTERFACE,
+    &sig::INTERFACE,
+    &mem::INTERFACE,
+    &file::INTERFACE,
+    &net::INTERFACE,
+    &ipc::INTERFACE,
+    &dbr::INTERFACE,
+];
 
-const NOT_YET: &str = "not built yet";
 const KERNEL_SIDE: &str = "needs the kernel side, which does not exist yet";
 
 /// The others of Table 3.
-pub const MISSING: [Missing; 8] = [
-    Missing { name: "sig", what: "signals sent to programs", why: NOT_YET },
-    Missing { name: "mem", what: "protects, tracks, copies and restores pages", why: NOT_YET },
-    Missing { name: "file", what: "tables of open files", why: NOT_YET },
-    Missing { name: "net", what: "connections", why: NOT_YET },
-    Missing { name: "ipc", what: "pipes, semaphores, who waits for whom", why: NOT_YET },
-    Missing { name: "dbr", what: "hardware breakpoints", why: NOT_YET },
+pub const MISSING: [Missing; 2] = [
     Missing { name: "intr", what: "exceptions and interrupts of the kernel", why: KERNEL_SIDE },
     Missing { name: "apic", what: "interrupts between processors, NMI", why: KERNEL_SIDE },
 ];

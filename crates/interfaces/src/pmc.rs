@@ -22,14 +22,7 @@ pub const INTERFACE: Interface = Interface {
     events: &[named(COUNTED, "a program's threads were looked at")],
 };
 
-/// Which program, and how often.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Watch {
-    pub program: String,
-    /// The module that wants it.
-    pub by: String,
-    pub every: Duration,
-}
+pub use crate::watch::Watch;
 
 /// A thread, somewhere between two system calls or in one. What it does from a call on to its next one is a code section that is entered where
 /// the first returns and left where the next returns, so that a program is made of sections without having been changed.

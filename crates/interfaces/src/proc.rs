@@ -30,6 +30,9 @@ pub const FLAG: &str = "flag";
 pub const STARVES: &str = "starves";
 /// Operation: the program is recovered too often, and a person is to be told. Argument: [`Storm`]. While the module is told of [`RECOVERED`].
 pub const ALERT: &str = "alert";
+/// Operation: the program uses up something, and a person is to be told. Argument: [`Leak`]. While the module is told of what a look at
+/// the program has shown.
+pub const WARN: &str = "warn";
 /// Operation: the kernel is asked for a process again, later. Argument: `Duration`.
 pub const ASK_AGAIN: &str = "ask_again";
 
@@ -60,6 +63,7 @@ pub const INTERFACE: Interface = Interface {
         named(FLAG, "a thread hangs, and its process is to end for it"),
         named(STARVES, "a thread does not get on, and a person is to be told"),
         named(ALERT, "the program is recovered too often, and a person is to be told"),
+        named(WARN, "the program uses up something, and a person is to be told"),
         named(ASK_AGAIN, "the kernel is asked for a process again, later"),
     ],
     events: &[
@@ -188,6 +192,27 @@ pub struct Storm {
     pub recoveries: u32,
     /// In which time at most.
     pub within: Duration,
+}
+
+/// What a program has of something grows, and does not shrink again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Leak {
+    pub of: Resource,
+    /// What it never fell below in the first part of the window.
+    pub from: u64,
+    /// What it did not fall below in the last one.
+    pub to: u64,
+    pub within: Duration,
+    /// More it may not have.
+    pub limit: u64,
+}
+
+/// What a program may use up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Resource {
+    Descriptors,
+    /// In bytes: anonymous memory, also what of it is swapped out.
+    Memory,
 }
 
 /// What is told of it when the process has ended.

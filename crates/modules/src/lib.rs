@@ -9,6 +9,8 @@ mod crash;
 mod generations;
 pub mod hang;
 #[cfg(unix)]
+mod leaks;
+#[cfg(unix)]
 mod oshang;
 #[cfg(unix)]
 mod storm;
@@ -20,8 +22,16 @@ use outlast_core::{Budget, Manifest};
 
 /// Those that protect a program, in the order in which they are loaded.
 #[cfg(unix)]
-pub fn all() -> [Manifest; 6] {
-    [crash::MANIFEST, visible::MANIFEST, checkpoint::MANIFEST, generations::MANIFEST, hang::MANIFEST, storm::MANIFEST]
+pub fn all() -> [Manifest; 7] {
+    [
+        crash::MANIFEST,
+        visible::MANIFEST,
+        checkpoint::MANIFEST,
+        generations::MANIFEST,
+        hang::MANIFEST,
+        storm::MANIFEST,
+        leaks::MANIFEST,
+    ]
 }
 
 /// Those that protect the machine.

@@ -7,7 +7,7 @@ use outlast_image::inject::option;
 #[cfg(feature = "mutants")]
 use outlast_image::mutant::Mutant;
 use outlast_interfaces::sysc::Visible;
-use outlast_interfaces::{checkpoint, crash, generations, hang, plugin, storm, visible};
+use outlast_interfaces::{checkpoint, crash, generations, hang, leaks, plugin, storm, visible};
 use outlast_pins::Wishes;
 use outlast_supervisor::journal;
 use outlast_supervisor::options::Options;
@@ -69,6 +69,13 @@ pub struct How {
     /// It is in the log, in `outlast metrics` and in the journal, and runs the command of --alert, at most once in that time.
     #[arg(long, value_name = "N:WINDOW", default_value = "5:60s", value_parser = Storm::parse)]
     storm: Storm,
+    /// Tell of a leak: open files, or memory, that have grown for so long and come to so many percent of what is allowed (10m:50)
+    ///
+    /// The percentage may be left out, and is 50 then. It is in the log, in `outlast metrics` and in the journal, at most once in that time. A
+    /// program that falls back at least once in seven eighths of it does not leak. What is allowed is the number of open files, and the memory
+    /// of the program's control groups or of the machine.
+    #[arg(long, value_name = "WINDOW[:PERCENT]", value_parser = Leaks::parse)]
+    leaks: Option<Leaks>,
     /// Run this command when there is a storm; once for each of its words, the first being an absolute path
     ///
     /// It runs as the program's user, without a shell, nobody waits for it, and it finds OUTLAST_NAME, OUTLAST_CAUSE, OUTLAST_RECOVERIES,
@@ -148,6 +155,8 @@ enum Name {
     Hang,
     /// Tells of many recoveries in a short time
     Storm,
+    /// Tells when descriptors or memory get more and more
+    Leaks,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -179,6 +188,26 @@ pub const RELATIVE_ALERT: &str = "--alert begins with the absolute path of a pro
 
 /// More are not remembered.
 const MOST_RECOVERIES: u32 = 10_000;
+
+/// What counts as a leak.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Leaks(pub leaks::Settings);
+
+impl Leaks {
+    pub fn parse(text: &str) -> Result<Leaks, String> {
+        let (window, percent) = text.split_once(':').unwrap_or((text, "50"));
+        let percent = percent.parse().ok().filter(|percent| (1..=100).contains(percent));
+        let percent = percent.ok_or("write 10m or 10m:50, up to 100 percent")?;
+        let window = duration::parse(window)?;
+        if window < LEAST_WINDOW {
+            return Err(format!("at least {}", humantime::format_duration(LEAST_WINDOW)));
+        }
+        Ok(Leaks(leaks::Settings { window, percent }))
+    }
+}
+
+/// What grows for less time may be anything; and looking more often would take time.
+const LEAST_WINDOW: Duration = Duration::from_secs(2);
 
 /// What counts as a hang.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -236,6 +265,9 @@ impl How {
             generations: self.generations(),
             hang: self.hang(),
             storm: self.storm.0.filter(|_| self.has(Name::Storm, true)),
+            leaks: self
+                .has(Name::Leaks, self.leaks.is_some())
+                .then(|| self.leaks.map_or(leaks::USUAL, |leaks| leaks.0)),
             plugins: self.module.clone(),
             has_begun: false,
         }
@@ -267,7 +299,9 @@ impl How {
         let hang = is_left_out(Name::Hang) && self.hang.is_some();
         let storm =
             has_nothing(Name::Storm) && self.storm.0.is_none() || is_left_out(Name::Storm) && !self.alert.is_empty();
+        let leaks = is_left_out(Name::Leaks) && self.leaks.is_some();
         let words = [
+            (leaks, "--leaks needs the module leaks, which --modules does not name"),
             (visible, "--modules and --commit contradict each other about visible"),
             (checkpoint, "--modules and --every contradict each other about checkpoint"),
             (generations, "--generations needs the module generations, which --modules does not name"),
@@ -279,7 +313,7 @@ impl How {
 
     /// How the engine is to do what it does, whatever the modules say. `designated`: a policy wants it.
     pub fn options(&self, designated: bool) -> Options {
-        let Wishes { crash, hang, storm, .. } = self.wishes();
+        let Wishes { crash, hang, storm, leaks, .. } = self.wishes();
         let mut options = Options {
             #[cfg(feature = "mutants")]
             mutants: self.test_hook.iter().fold(0, |all, mutant| all | mutant.bit()),
@@ -287,6 +321,7 @@ impl How {
             ring_len: self.ring,
             hang,
             storm,
+            leaks,
             plugins: self.module.clone(),
             alert: self.alert.clone(),
             journal: match self.journal {

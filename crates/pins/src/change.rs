@@ -5,7 +5,7 @@ use outlast_core::{Failure, Payload};
 use outlast_image::inject::option;
 use outlast_interfaces::change::{Added, Change, Every, Limit};
 use outlast_interfaces::sysc::Visible;
-use outlast_interfaces::{checkpoint, crash, generations, hang, storm, visible};
+use outlast_interfaces::{checkpoint, crash, generations, hang, leaks, storm, visible};
 use outlast_supervisor::decision::Changed;
 use outlast_supervisor::options::Options;
 use std::time::Duration;
@@ -43,6 +43,7 @@ fn module_of(change: &Change) -> &str {
         Change::Add(Added::Generations { .. }) => generations::NAME,
         Change::Add(Added::Hang { .. }) => hang::NAME,
         Change::Add(Added::Storm { .. }) => storm::NAME,
+        Change::Add(Added::Leaks { .. }) => leaks::NAME,
     }
 }
 
@@ -72,6 +73,10 @@ impl Wishes {
                 let storm::Settings { most, within } = self.storm?;
                 let alert = alert.iter().map(|word| format!(" --alert={word}")).collect::<String>();
                 format!("--storm {most}:{}{alert}", humantime::format_duration(within).to_string().replace(' ', ""))
+            }
+            leaks::NAME => {
+                let leaks::Settings { window, percent } = self.leaks?;
+                format!("--leaks {}:{percent}", humantime::format_duration(window).to_string().replace(' ', ""))
             }
             _ => {
                 let plugin = self.plugins.iter().find(|plugin| plugin.name == module)?;
@@ -114,6 +119,7 @@ impl Wishes {
             Added::Storm { measure, .. } => {
                 Self { storm: Some(measure.or(self.storm).unwrap_or(storm::USUAL)), ..self }
             }
+            Added::Leaks { settings } => Self { leaks: Some(settings.or(self.leaks).unwrap_or(leaks::USUAL)), ..self },
         }
     }
 
@@ -126,6 +132,7 @@ impl Wishes {
             generations::NAME => self.generations = None,
             hang::NAME => self.hang = None,
             storm::NAME => self.storm = None,
+            leaks::NAME => self.leaks = None,
             _ => self.plugins.retain(|plugin| plugin.name != module),
         }
         self
@@ -134,7 +141,8 @@ impl Wishes {
     /// The changes that make other wishes of these.
     pub fn towards(&self, alert: &[String], other: &Self, other_alert: &[String]) -> Vec<Change> {
         let differs = |module: &&str| self.words(module, alert) != other.words(module, other_alert);
-        let modules = [crash::NAME, visible::NAME, checkpoint::NAME, generations::NAME, hang::NAME, storm::NAME];
+        let modules =
+            [crash::NAME, visible::NAME, checkpoint::NAME, generations::NAME, hang::NAME, storm::NAME, leaks::NAME];
         let change = |module: &str| other.added(module, other_alert).map_or(Change::Remove(module.into()), Change::Add);
         modules.into_iter().filter(differs).map(change).collect()
     }
@@ -152,6 +160,7 @@ impl Wishes {
             },
             generations::NAME => Added::Generations { settings: Some(self.generations?) },
             hang::NAME => Added::Hang { limit: Some(self.hang?.limit.map_or(Limit::Learnt, Limit::At)) },
+            leaks::NAME => Added::Leaks { settings: Some(self.leaks?) },
             _ => Added::Storm { measure: Some(self.storm?), alert: Some(alert.to_vec()) },
         })
     }
@@ -180,7 +189,7 @@ impl Protection {
         let mut chosen = options.clone();
         leave_to_nobody(&mut chosen, module);
         chosen.retries = after.crash.map(|crash| crash.retries);
-        (chosen.hang, chosen.storm) = (after.hang, after.storm);
+        (chosen.hang, chosen.storm, chosen.leaks) = (after.hang, after.storm, after.leaks);
         chosen.plugins.clone_from(&after.plugins);
         if let Change::Add(Added::Storm { alert: Some(alert), .. }) = change {
             chosen.alert.clone_from(alert);
@@ -223,6 +232,7 @@ impl Protection {
             let mut desk = self.desk.borrow_mut();
             desk.options = Some(options.clone());
             desk.looks.remove(module);
+            desk.sights.forget(module);
         }
         let told = match settings {
             Some(settings) => {

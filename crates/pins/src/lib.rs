@@ -2,13 +2,21 @@
 //! have decided.
 
 mod change;
+mod dbr;
 mod desk;
+mod file;
+mod ipc;
+mod looks;
 mod machine;
+mod mem;
+mod net;
 mod peri;
 mod pmc;
 mod proc;
 mod protection;
 mod schl;
+mod seen;
+mod sig;
 mod sysc;
 
 pub use machine::Machine;

@@ -17,6 +17,9 @@ impl Pin for Proc {
         if operation == proc::ALERT {
             return self.0.borrow_mut().alert(proc::NAME, argument.read()?).map(|()| Payload::NONE);
         }
+        if operation == proc::WARN {
+            return self.0.borrow_mut().warn(proc::NAME, argument.read()?).map(|()| Payload::NONE);
+        }
         let decision = match operation {
             proc::END => Decision::End(argument.read()?),
             proc::RESPAWN => Decision::Respawn(argument.read()?),

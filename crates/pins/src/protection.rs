@@ -1,19 +1,29 @@
 //! One program's microkernel: the supervisor tells, modules decide, pins take it down, and the supervisor does it.
 
 use crate::change::leave_to_nobody;
+use crate::dbr::Dbr;
 use crate::desk::{Desk, Shared};
+use crate::file::File;
+use crate::ipc::Ipc;
+use crate::mem::Mem;
+use crate::net::Net;
 use crate::peri::Peri;
 use crate::pmc::Pmc;
 use crate::proc::Proc;
+use crate::seen::{seen, Sight};
+use crate::sig::Sig;
 use crate::sysc::Sysc;
 use outlast_core::confine::{self, Overrun};
-use outlast_core::{Event, Failure, Manifest, Microkernel, Notice, Payload};
+use outlast_core::{Event, Failure, Manifest, Microkernel, Notice, Payload, Pin};
 use outlast_image::inject::option;
 use outlast_interfaces::proc::{self, Death, Decision, Step, Stuck};
 use outlast_interfaces::sysc::Visible;
-use outlast_interfaces::{checkpoint, crash, generations, hang, peri, plugin, pmc, storm, sysc, visible};
+use outlast_interfaces::{
+    checkpoint, crash, dbr, file, generations, hang, ipc, leaks, mem, net, peri, plugin, pmc, sig, storm, sysc, visible,
+};
 use outlast_supervisor::again;
-use outlast_supervisor::decision::{Change, Changed, Decides, Parts};
+use outlast_supervisor::clock;
+use outlast_supervisor::decision::{Change, Changed, Decides, Met, Parts, Process, Wait};
 use outlast_supervisor::options::Options;
 use std::rc::Rc;
 use std::time::Duration;
@@ -28,6 +38,7 @@ pub struct Wishes {
     pub generations: Option<generations::Settings>,
     pub hang: Option<hang::Settings>,
     pub storm: Option<storm::Settings>,
+    pub leaks: Option<leaks::Settings>,
     /// Modules that are loaded from files.
     pub plugins: Vec<plugin::Wish>,
     /// The program has begun: one of these that cannot be had any more is told of, and the others go on.
@@ -51,6 +62,7 @@ impl Wishes {
             }),
             hang: options.hang,
             storm: options.storm,
+            leaks: options.leaks,
             plugins: options.plugins.clone(),
             has_begun: true,
         }
@@ -64,7 +76,8 @@ impl Wishes {
         let generations = self.generations.map(|_| generations::NAME);
         let hang = self.hang.map(|_| hang::NAME);
         let storm = self.storm.map(|_| storm::NAME);
-        let built_in = [crash, visible, checkpoint, generations, hang, storm].into_iter().flatten();
+        let leaks = self.leaks.map(|_| leaks::NAME);
+        let built_in = [crash, visible, checkpoint, generations, hang, storm, leaks].into_iter().flatten();
         built_in.chain(self.plugins.iter().map(|plugin| &*plugin.name)).collect()
     }
 
@@ -102,6 +115,9 @@ impl Wishes {
         }
         if let Some(settings) = &self.storm {
             all.push((storm::NAME, Payload::of(settings)?));
+        }
+        if let Some(settings) = &self.leaks {
+            all.push((leaks::NAME, Payload::of(settings)?));
         }
         for plugin in &self.plugins {
             all.push((&plugin.name, Payload::of(&plugin.settings)?));
@@ -185,8 +201,23 @@ impl Protection {
         self.kernel.raise(Event { pin, name, program, payload });
     }
 
+    fn tell_of_signal(&mut self, event: &'static str, told: sig::Told) {
+        if let Ok(payload) = Payload::of(&told) {
+            self.raise(sig::NAME, event, payload);
+        }
+    }
+
+    fn look_for_hits(&mut self, process: Process) {
+        let (hits, failure) = self.desk.borrow_mut().breakpoints.look(process);
+        self.failures.extend(failure.map(|failure| format!("dbr: {failure}")));
+        for payload in hits.iter().filter_map(|hit| Payload::of(hit).ok()) {
+            self.raise(dbr::NAME, dbr::HIT, payload);
+        }
+    }
+
     /// Asks the modules, and again if one of them failed on it before anything was decided.
     fn ask(&mut self, name: &'static str, payload: &Payload) -> Option<Decision> {
+        self.desk.borrow_mut().process = None;
         for _ in 0..ASKED {
             self.desk.borrow_mut().ask();
             self.raise(proc::NAME, name, payload.clone());
@@ -216,12 +247,23 @@ const ASKED: u32 = 4;
 
 /// Makes the pins known that exist, over this desk.
 fn install(kernel: &mut Microkernel, desk: &Shared) {
-    let copy = |desk: &Shared| Rc::clone(desk);
-    let [for_proc, for_sysc, for_peri, for_pmc] = [desk; 4].map(copy);
-    kernel.install_pin(&proc::INTERFACE, Box::new(move || Ok(Box::new(Proc(copy(&for_proc))))));
-    kernel.install_pin(&sysc::INTERFACE, Box::new(move || Ok(Box::new(Sysc(copy(&for_sysc))))));
-    kernel.install_pin(&peri::INTERFACE, Box::new(move || Ok(Box::new(Peri(copy(&for_peri))))));
-    kernel.install_pin(&pmc::INTERFACE, Box::new(move || Ok(Box::new(Pmc(copy(&for_pmc))))));
+    type Over = fn(Shared) -> Box<dyn Pin>;
+    let pins: [(_, Over); 10] = [
+        (&proc::INTERFACE, |desk| Box::new(Proc(desk))),
+        (&sysc::INTERFACE, |desk| Box::new(Sysc(desk))),
+        (&peri::INTERFACE, |desk| Box::new(Peri(desk))),
+        (&pmc::INTERFACE, |desk| Box::new(Pmc(desk))),
+        (&sig::INTERFACE, |desk| Box::new(Sig(desk))),
+        (&mem::INTERFACE, |desk| Box::new(Mem(desk))),
+        (&file::INTERFACE, |desk| Box::new(File(desk))),
+        (&net::INTERFACE, |desk| Box::new(Net(desk))),
+        (&ipc::INTERFACE, |desk| Box::new(Ipc(desk))),
+        (&dbr::INTERFACE, |desk| Box::new(Dbr(desk))),
+    ];
+    for (interface, over) in pins {
+        let desk = Rc::clone(desk);
+        kernel.install_pin(interface, Box::new(move || Ok(over(Rc::clone(&desk)))));
+    }
 }
 
 impl Decides for Protection {
@@ -230,6 +272,11 @@ impl Decides for Protection {
     }
 
     fn died(&mut self, death: &Death) -> Option<Decision> {
+        if let proc::End::Killed(signal) = death.end {
+            self.desk.borrow_mut().process = None;
+            let at = Duration::from_nanos(clock::monotonic());
+            self.tell_of_signal(sig::FATAL, sig::Told { signal, at, survived: false });
+        }
         let payload = Payload::of(death).ok()?;
         self.ask(proc::DIED, &payload)
     }
@@ -273,6 +320,34 @@ impl Decides for Protection {
 
     fn starved(&mut self) -> Option<proc::Starvation> {
         self.desk.borrow_mut().starved()
+    }
+
+    fn until_look(&self) -> Option<Duration> {
+        self.desk.borrow().sights.until_next()
+    }
+
+    fn look(&mut self, process: Option<Process>, waits: &dyn Fn() -> Vec<(i32, Wait)>) -> Vec<proc::Leak> {
+        let due = self.desk.borrow_mut().turns(process);
+        let Some(process) = process.filter(|_| !due.is_empty()) else { return Vec::new() };
+        self.desk.borrow_mut().begin_watching();
+        for pin in due {
+            if pin == dbr::NAME {
+                self.look_for_hits(process);
+            } else if let Some(Sight { pin, event, payload }) = seen(pin, &process, waits) {
+                self.raise(pin, event, payload);
+            }
+        }
+        let notices = self.kernel.take_notices();
+        self.note(notices);
+        self.desk.borrow_mut().end_watching()
+    }
+
+    fn signalled(&mut self, signal: i32, meeting: Met) {
+        let (event, at) = match meeting {
+            Met::PassedOn => (sig::DELIVERED, clock::monotonic()),
+            Met::WentBack(at) => (sig::FATAL, at),
+        };
+        self.tell_of_signal(event, sig::Told { signal, at: Duration::from_nanos(at), survived: true });
     }
 
     fn recovered(&mut self, at: Duration) -> Option<proc::Storm> {

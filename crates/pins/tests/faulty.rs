@@ -105,6 +105,7 @@ fn load(failures: &[String]) -> impl Fn(&str, &mut Options) -> Result<Box<dyn De
             generations: None,
             hang: None,
             storm: None,
+            leaks: None,
             plugins: Vec::new(),
             has_begun: false,
         };

@@ -10,7 +10,7 @@ use toml::Spanned;
 /// The conditions that an entry may have.
 const CONDITIONS: [&str; 4] = ["executable", "user", "cgroup", "unit"];
 /// The options of `outlast run` that an entry may set.
-const SETTINGS: [&str; 16] = [
+const SETTINGS: [&str; 17] = [
     "modules",
     "commit",
     "every",
@@ -25,6 +25,7 @@ const SETTINGS: [&str; 16] = [
     "no-io-uring",
     "no-rewrite",
     "storm",
+    "leaks",
     "alert",
     "journal",
 ];

@@ -3,13 +3,32 @@
 use crate::error::Error;
 use crate::options::Options;
 pub use outlast_interfaces::change::Change;
-pub use outlast_interfaces::pmc::Count;
+pub use outlast_interfaces::pmc::{Count, Wait};
 pub use outlast_interfaces::proc::{
-    Cause, Death, Decision, Hang, Hung, Respawn, Shortage, Standing, Starvation, Stays, Step, Storm, Stuck,
-    Surroundings,
+    Cause, Death, Decision, Hang, Hung, Leak, Resource, Respawn, Shortage, Standing, Starvation, Stays, Step, Storm,
+    Stuck, Surroundings,
 };
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
+
+/// How a signal met the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Met {
+    /// It was sent to the supervisor, which passed it on.
+    PassedOn,
+    /// It would have ended the program, which went back in place, at this moment of the monotonic clock in nanoseconds.
+    WentBack(u64),
+}
+
+/// A process that runs the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Process {
+    pub pid: libc::pid_t,
+    /// Deaths before it.
+    pub life: u64,
+    /// The first of the engine's descriptors in it.
+    pub engine_fds: i32,
+}
 
 /// The policies that protect one program.
 pub trait Decides {
@@ -36,6 +55,16 @@ pub trait Decides {
 
     /// What was to be told of when they were looked at last: a thread that does not get on, and would not after a recovery.
     fn starved(&mut self) -> Option<Starvation>;
+
+    /// How long until the program is to be looked at for a policy, if it is at all.
+    fn until_look(&self) -> Option<Duration>;
+
+    /// The program is this process now, or none; it is looked at if it is time. What a person is to be told.
+    /// `waits`: which threads wait for what another one has.
+    fn look(&mut self, process: Option<Process>, waits: &dyn Fn() -> Vec<(i32, Wait)>) -> Vec<Leak>;
+
+    /// A signal met the program.
+    fn signalled(&mut self, signal: i32, meeting: Met);
 
     /// It goes on after a death, since this moment of a clock that does not go back. A storm, if that happens too often.
     fn recovered(&mut self, at: Duration) -> Option<Storm>;

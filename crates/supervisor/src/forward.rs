@@ -1,5 +1,6 @@
 //! Signals sent to the supervisor go to the program; signals of the terminal reach the program by themselves.
 
+use crate::decision::Met;
 use crate::kin::Legacy;
 use crate::processes;
 use crate::signals::Received;
@@ -36,7 +37,8 @@ impl Supervisor {
             _ if received.code > 0 => self.keep_if_missed(signal),
             _ if sender == self.pid => (),
             _ if received.code == libc::SI_QUEUE && self.postponed.is_none() => {
-                queue(self.pid, signal, sender, received.value)
+                queue(self.pid, signal, sender, received.value);
+                self.decides.signalled(signal, Met::PassedOn);
             }
             _ => self.send(signal),
         }
@@ -94,6 +96,7 @@ impl Supervisor {
         } else if self.kin.has(self.pid) {
             // SAFETY: plain system call; the process is ours and not reaped, so that the number is its own.
             unsafe { libc::kill(self.pid, signal) };
+            self.decides.signalled(signal, Met::PassedOn);
         }
     }
 

@@ -132,6 +132,16 @@ fn counts(pid: pid_t, blocks: &ThreadBlocks, elsewhere: &mut Elsewhere) -> Vec<C
     blocks.iter().filter_map(count).collect()
 }
 
+/// Which of the program's threads wait for what another one has.
+pub fn waits(pid: pid_t, blocks: &ThreadBlocks) -> Vec<(pid_t, Wait)> {
+    let blocks = blocks::read(pid, blocks);
+    let kernels = |number: u32| blocks.iter().find(|block| block.number == number).map(|block| block.thread);
+    let wait = |block: &Block| {
+        Some((block.thread, locks::wait(&mut Elsewhere::default(), pid, (block.thread, block.run), kernels)?))
+    };
+    blocks.iter().filter_map(wait).collect()
+}
+
 fn activity(pid: pid_t, thread: pid_t) -> Option<Activity> {
     // Those that are frozen, with the first version of control groups, are said to be where nothing can interrupt them.
     let is_frozen =

@@ -47,6 +47,7 @@ pub mod launch;
 pub mod listening;
 mod locks;
 pub mod log;
+mod looks;
 pub mod message;
 pub mod meta;
 pub mod names;

@@ -72,6 +72,8 @@ pub enum Kind {
     Detached,
     /// It was recovered more often in a short time than it should have to be.
     Storm,
+    /// What it has of something grows, and does not shrink again.
+    Leaks,
 }
 
 /// A line of the log.

@@ -15,6 +15,7 @@ impl Kind {
             | Self::Rollback
             | Self::Hung
             | Self::Starved
+            | Self::Leaks
             | Self::WentBack
             | Self::Suspended
             | Self::NotKept
@@ -54,6 +55,7 @@ impl Kind {
             Self::Forked => "19bc7cff9f28fe929597002e8f05329f",
             Self::Attached => "44cb80e0d4bbb8c71ee772cd595bbcfa",
             Self::Detached => "ea552691ce89cebc400e8b1b5f5dd419",
+            Self::Leaks => "664b903a617a46c2a8092d58917ba520",
             Self::Storm => "cd3b864b7405385e37a723d9dd3e4797",
         }
     }

@@ -2,7 +2,7 @@
 
 use outlast_archive::Policy;
 use outlast_image::inject::option;
-use outlast_interfaces::{hang, plugin, storm};
+use outlast_interfaces::{hang, leaks, plugin, storm};
 use serde::{Deserialize, Serialize};
 
 /// Passed to the engine at every injection, and kept in the program's description for a resume.
@@ -30,10 +30,13 @@ pub struct Options {
     /// From how many recoveries on it is a storm; none: never.
     #[serde(default)]
     pub storm: Option<storm::Settings>,
+    /// Whether leaks are looked for; none: not at all.
+    #[serde(default)]
+    pub leaks: Option<leaks::Settings>,
     /// Modules that are loaded from files.
     #[serde(default)]
     pub plugins: Vec<plugin::Wish>,
-    /// The command that is run then; no words: none.
+    /// The command that is run at a storm; no words: none.
     #[serde(default)]
     pub alert: Vec<String>,
     /// The socket of the journal that is told what is in the log; none: no journal.
@@ -53,6 +56,7 @@ impl Default for Options {
             generations: None,
             hang: None,
             storm: None,
+            leaks: None,
             plugins: Vec::new(),
             alert: Vec::new(),
             journal: None,

@@ -75,7 +75,8 @@ impl Supervisor {
     pub(crate) fn patience(&self) -> Option<Duration> {
         let counting = self.count.as_ref().is_some_and(|(count, _)| count.grows_old()).then_some(OLD);
         let waiting = self.postponed.as_ref().map(Postponed::patience);
-        [self.handover.patience(), waiting, counting, self.until_next_look()].into_iter().flatten().min()
+        let looks = [self.until_next_look(), self.decides.until_look()];
+        [self.handover.patience(), waiting, counting].into_iter().chain(looks).flatten().min()
     }
 
     /// Whether it was the OOM killer that killed the program.

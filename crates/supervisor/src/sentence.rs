@@ -34,6 +34,7 @@ impl Entry {
             Kind::Forked => format!("began as a copy of {cause}"),
             Kind::Detached => "detached: it runs on without protection".into(),
             Kind::Attached => format!("attached to: {cause}; it stood still"),
+            Kind::Leaks => format!("leaks {cause}"),
             Kind::Storm => format!("a storm: {cause}"),
         };
         let phase = self.phase.as_ref().map(|phase| format!(", in phase {phase}")).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! A program under watch, and the loop that watches it.
 
-use crate::decision::Decides;
+use crate::decision::{Decides, Met};
 use crate::end::End;
 use crate::engine::Engine;
 use crate::error::Error;
@@ -176,6 +176,7 @@ impl Supervisor {
             self.begin_keeping();
             self.count_kills();
             self.look_at_threads();
+            self.look_at_program();
             self.sleep();
         }
     }
@@ -250,12 +251,15 @@ impl Supervisor {
                 self.log.add(&entry.pid(self.pid));
             }
             if event.kind == event_kind::ROLLBACK {
-                rollbacks.push(event.time_ns);
+                rollbacks.push((event.arg as i32, event.time_ns));
             }
         }
         // Whoever takes over goes on from there.
         self.generation.control().events_logged.store(logged, Release);
-        rollbacks.into_iter().for_each(|at| self.note_recovery(at));
+        for (signal, at) in rollbacks {
+            self.decides.signalled(signal, Met::WentBack(at));
+            self.note_recovery(at);
+        }
     }
 
     /// A process other than the program ended: its anchor, or one that nobody waits for.

@@ -1,6 +1,6 @@
 //! `outlast module add`: options are those of `outlast run`.
 
-use crate::how::{self, Hang, Storm};
+use crate::how::{self, Hang, Leaks, Storm};
 use clap::{Args, Subcommand, ValueEnum};
 use outlast_archive::Policy;
 use outlast_interfaces::change::{Added, Change, Every, Limit};
@@ -24,6 +24,7 @@ enum Module {
     Generations(Generations),
     Hang(OfHang),
     Storm(OfStorm),
+    Leaks(OfLeaks),
 }
 
 /// Recovers it from deaths
@@ -94,6 +95,15 @@ struct OfStorm {
     no_alert: bool,
 }
 
+/// Tells when descriptors or memory get more and more
+#[derive(Args)]
+struct OfLeaks {
+    program: String,
+    /// For so long, and when they have come to so many hundredths of what it may have  [default: 10m:50]
+    #[arg(long, value_name = "WINDOW[:PERCENT]", value_parser = Leaks::parse)]
+    leaks: Option<Leaks>,
+}
+
 impl Add {
     /// The program, and what is to become of its modules; or what is wrong with that, in words.
     pub fn wish(self) -> Result<(String, Change), String> {
@@ -133,6 +143,9 @@ impl Add {
                 }
                 let alert = (no_alert || !alert.is_empty()).then_some(alert);
                 (program, Added::Storm { measure, alert })
+            }
+            Module::Leaks(OfLeaks { program, leaks }) => {
+                (program, Added::Leaks { settings: leaks.map(|Leaks(settings)| settings) })
             }
         };
         Ok((program, Change::Add(added)))

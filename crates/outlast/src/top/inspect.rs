@@ -65,6 +65,7 @@ fn options(meta: &Meta) -> String {
         (options.lag_ns > 0).then(|| format!("durable within {}", duration(options.lag_ns))),
         options.generations.map(|policy| format!("generations every {}", duration(policy.every_ns))),
         options.storm.map(|storm| format!("storm {}:{}", storm.most, humantime::format_duration(storm.within))),
+        options.leaks.map(|leaks| format!("leaks {}:{}", humantime::format_duration(leaks.window), leaks.percent)),
         options.alert.first().map(|program| format!("alert {program}")),
         options.journal.as_ref().map(|_| "journal".into()),
     ];
