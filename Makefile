@@ -15,7 +15,7 @@ LIMITED = CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER='timeout --kill-after=10 
 
 # Everything, within about ten minutes on two cores; says what it skips and why.
 test: build
-	$(LIMITED) cargo test --release --workspace --exclude outlast-cases
+	$(LIMITED) cargo test --release --workspace --exclude outlast-cases --no-fail-fast
 	$(CASES) --lib --test oracle
 	$(CASES) --test survive
 

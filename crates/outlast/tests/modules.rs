@@ -74,12 +74,15 @@ fn each_module_is_added_told_otherwise_and_removed() {
         "remove visible it",
         "add visible it",
         "remove storm it",
+        "add leaks it",
+        "add leaks it --leaks 20m:70",
+        "remove leaks it",
     ] {
         done(&home, words);
         it.say("x += 1");
     }
     assert_eq!(settings(&home, "it"), ["crash --retries 7", "visible --commit visible", "hang --hang=20s"]);
-    assert_eq!(it.ask("x"), "11");
+    assert_eq!(it.ask("x"), "14");
     let expected = [
         "crash: --retries 7, --retries 3 before",
         "visible: --commit each, --commit visible before",
@@ -91,14 +94,17 @@ fn each_module_is_added_told_otherwise_and_removed() {
         "visible protects it no longer: --commit each before",
         "visible protects it: --commit visible",
         "storm protects it no longer: --storm 4:1h --alert=/bin/true --alert=-x before",
+        "leaks protects it: --leaks 10m:50",
+        "leaks: --leaks 20m:70, --leaks 10m:50 before",
+        "leaks protects it no longer: --leaks 20m:70 before",
     ];
     assert_eq!(changes(&home, "it"), expected);
     let list = said(&module(&home, "list"));
-    assert!(list.contains("hang         it") && list.contains("storm        - "), "{list}");
+    assert!(list.contains("hang         built-in  it") && list.contains("storm        built-in  - "), "{list}");
     let pins: Value =
         serde_json::from_slice(&home.outlast(["pin", "list", "--json"]).output().unwrap().stdout).unwrap();
     let pins = pins.as_array().unwrap().iter().filter(|pin| pin["programs"] == serde_json::json!(["it"]));
-    assert_eq!(pins.map(|pin| pin["name"].as_str().unwrap()).collect::<Vec<_>>(), ["proc", "sysc", "peri", "pmc"]);
+    assert_eq!(pins.map(|pin| pin["name"].as_str().unwrap()).collect::<Vec<_>>(), ["proc", "sysc", "peri", "pmc", "mem", "file"]);
     assert_eq!(it.end().status.code(), Some(0));
 }
 
