@@ -33,6 +33,13 @@ pub fn operation(module: &str, command: wit::Command) -> Result<(&'static str, P
         C::ProcAlert(wit::Storm { recoveries, within }) => {
             (proc::ALERT, Payload::of(&proc::Storm { recoveries, within: Duration::from_nanos(within) })?)
         }
+        C::ProcWarn(wit::Leak { of, from, to, within, limit }) => {
+            let of = match of {
+                wit::Resource::Descriptors => proc::Resource::Descriptors,
+                wit::Resource::Memory => proc::Resource::Memory,
+            };
+            (proc::WARN, Payload::of(&proc::Leak { of, from, to, within: Duration::from_nanos(within), limit })?)
+        }
         C::ProcAskAgain(after) => (proc::ASK_AGAIN, Payload::of(&Duration::from_nanos(after))?),
         C::SyscCommitBefore(wit::CommitBefore { program, calls }) => {
             let calls = match calls {

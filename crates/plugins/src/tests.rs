@@ -29,6 +29,7 @@ fn every_operation_of_every_pin_can_be_asked_for() {
         C::ProcFlag(hang),
         C::ProcStarves(wit::Starvation { thread: 1, section: 2, could_run: true, waited: 3 }),
         C::ProcAlert(wit::Storm { recoveries: 5, within: 60 }),
+        C::ProcWarn(wit::Leak { of: wit::Resource::Memory, from: 1, to: 2, within: 3, limit: 4 }),
         C::ProcAskAgain(1),
         C::SyscCommitBefore(wit::CommitBefore { program: program(), calls: wit::Visible::Each }),
         C::PeriCommit(wit::Commit { program: program(), every: 1, sparing: true }),
