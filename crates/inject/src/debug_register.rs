@@ -38,3 +38,17 @@ pub fn has_met(tid: pid_t) -> bool {
         unsafe { libc::ptrace(libc::PTRACE_PEEKUSER, tid, offset as *mut c_void, std::ptr::null_mut::<c_void>()) };
     met != -1 && met & 1 != 0 && request(libc::PTRACE_POKEUSER, tid, offset, 0).is_ok()
 }
+
+/// Whether a stopped thread is still to be told of the debug register.
+pub fn has_trap_pending(tid: pid_t) -> bool {
+    /// `TRAP_HWBKPT` of `siginfo.h`.
+    const BY_DEBUG_REGISTER: i32 = 4;
+    // The signals that are for this thread alone, from the first one on: more than may be waiting here.
+    let which = libc::ptrace_peeksiginfo_args { off: 0, flags: 0, nr: 8 };
+    // SAFETY: plain old data.
+    let mut waiting: [libc::siginfo_t; 8] = unsafe { std::mem::zeroed() };
+    // SAFETY: both pointers are to objects of ours; `nr` is the length of the second.
+    let told = unsafe { libc::ptrace(libc::PTRACE_PEEKSIGINFO, tid, &raw const which, waiting.as_mut_ptr()) };
+    let waiting = waiting.iter().take(usize::try_from(told).unwrap_or(0));
+    waiting.clone().any(|info| info.si_signo == libc::SIGTRAP && info.si_code == BY_DEBUG_REGISTER)
+}

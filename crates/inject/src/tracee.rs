@@ -3,7 +3,7 @@
 //! All requests have to come from the thread that attached. Nothing here waits without a deadline, and waits name their
 //! thread, for other experiments' processes are children of this process, too.
 
-use crate::debug_register::{clear_debug, has_met};
+use crate::debug_register::{clear_debug, has_met, has_trap_pending};
 use crate::ptrace::{request, threads_of};
 use libc::pid_t;
 use outlast_supervisor::end::End;
@@ -251,12 +251,28 @@ impl Tracee {
         }
     }
 
+    /// A thread that was stopped at a request may have met the debug register's address just before: the signal of it, which the kernel
+    /// has not told of yet, would be the end of a program that nobody traces.
+    fn take_trap(&mut self, tid: pid_t, deadline: Instant) {
+        if has_trap_pending(tid) {
+            // Signals are told of before the thread executes anything.
+            self.go(tid, libc::PTRACE_CONT);
+            while self.threads.get(&tid) == Some(&Thread::Running) && !matches!(self.next(deadline), Event::TooLate) {}
+            if self.threads.get(&tid) == Some(&Thread::Stopped(libc::SIGTRAP)) {
+                self.swallow(tid);
+            }
+        }
+    }
+
     /// Lets the process go for good.
     pub fn detach(mut self) -> Option<End> {
         let deadline = Instant::now() + Duration::from_secs(2);
         self.stop(deadline);
-        for (tid, thread) in std::mem::take(&mut self.threads) {
+        for tid in self.stopped() {
             clear_debug(tid);
+            self.take_trap(tid, deadline);
+        }
+        for (tid, thread) in std::mem::take(&mut self.threads) {
             let signal = if let Thread::Stopped(signal) = thread { signal } else { 0 };
             if trace::detach(tid, signal).is_err() {
                 self.threads.insert(tid, Thread::Running);

@@ -156,6 +156,22 @@ fn a_thread_that_ends_too_soon_is_missed_in_the_sum() {
     assert!(all.iter().all(|e| e["struck"] == true), "{all:#?}");
 }
 
+/// Threads that come to the same place at the same time are all stopped there, and the program is let go before some have been told of it.
+#[test]
+fn the_injectors_own_traps_end_nobody() {
+    let home = Home::new();
+    let command = [target(&home).to_str().unwrap().to_string(), "threads".into()];
+    let text = format!(
+        "count = 150\nreferences = 2\ntimeout = '8s'\n[target]\ncommand = {command:?}\n[[setting]]\nname = 'native'\n\
+         [[fault]]\nkind = 'thread'\nsymbol = 'count'\nnth = 3\n"
+    );
+    let file = campaign(&home, "traps", &text);
+    injects(&home, &file);
+    let all: Value = serde_json::from_slice(&report(&home, &file, "--json").stdout).unwrap();
+    let trapped = all["experiments"].as_array().unwrap().iter().filter(|e| e["end"] == "SIGTRAP").count();
+    assert_eq!(trapped, 0, "{all:#}");
+}
+
 /// What is harmed writes no name for its client, and ends as if all were well: only the client can tell.
 #[test]
 fn what_only_a_client_sees_is_an_error() {
