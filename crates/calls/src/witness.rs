@@ -45,6 +45,8 @@ pub enum Witness {
     Bound,
     /// getpeername answers, or the socket holds an error (SO_ERROR).
     Connected,
+    /// The socket has no peer any more, and waits for none. What has one still can be shut again.
+    Shut,
     /// The process is the leader of its session.
     Leader,
 }

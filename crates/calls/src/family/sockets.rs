@@ -20,9 +20,8 @@ rows! {
     46 sendmsg Output .fd(0) .waits(RestartUnlessTimeout) .ring(Sendmsg);
     47 recvmsg Input .fd(0) .waits(RestartUnlessTimeout) .decided_by(2) .ring(Recvmsg) .out(1, Message)
         .note("MSG_PEEK takes nothing; SCM_RIGHTS makes descriptors");
-    48 shutdown Redo .fd(0) .ring(Shutdown)
-        .note("what is shut stays shut; ENOTCONN or EINVAL the second time, once the peer has closed too, means that \
-            the first was done");
+    48 shutdown Once .fd(0) .ring(Shutdown) .witness(Witness::Shut)
+        .note("a second one answers ENOTCONN where the first ended a listener, or a connection that the peer has closed, too");
     49 bind Once .fd(0) .ring(Bind) .witness(Witness::Bound)
         .note("a second one answers EINVAL; getsockname tells; a Unix socket's path exists after");
     50 listen Redo .fd(0) .ring(Listen) .note("the same backlog set again");

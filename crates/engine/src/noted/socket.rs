@@ -13,6 +13,7 @@ use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 const POLLERR: u64 = 8;
 const SOL_SOCKET: u64 = 1;
 const SO_TYPE: u64 = 3;
+const SO_ACCEPTCONN: u64 = 30;
 const SO_ERROR: u64 = 4;
 const SOCK_STREAM: u32 = 1;
 const MSG_OOB: u64 = 1;
@@ -96,10 +97,19 @@ fn has_failed(fd: i32) -> bool {
 
 /// Its SO_TYPE, if it is a socket.
 pub fn kind(fd: i32) -> Option<u32> {
-    let (mut kind, mut len) = (0u32, 4u32);
+    option(fd, SO_TYPE)
+}
+
+/// Does it wait for connections?
+pub fn listens(fd: i32) -> bool {
+    option(fd, SO_ACCEPTCONN) == Some(1)
+}
+
+fn option(fd: i32, which: u64) -> Option<u32> {
+    let (mut value, mut len) = (0u32, 4u32);
     // SAFETY: getsockopt writes four bytes.
-    let r = unsafe { syscall!(nr::GETSOCKOPT, fd, SOL_SOCKET, SO_TYPE, &raw mut kind, &raw mut len) };
-    (r == 0).then_some(kind)
+    let r = unsafe { syscall!(nr::GETSOCKOPT, fd, SOL_SOCKET, which, &raw mut value, &raw mut len) };
+    (r == 0).then_some(value)
 }
 
 /// Is it a stream socket?

@@ -70,6 +70,7 @@ pub fn happened(call: &Call, witness: Witness) -> bool {
         }
         Witness::Moving => pair(&now, 0) != pair(&before, 0),
         Witness::AttributeRemoved { .. } | Witness::Connected | Witness::Bound => now[0] != before[0],
+        Witness::Shut => before[0] != 0 && now[0] == 0,
         Witness::None | Witness::Leader => false,
     }
 }
@@ -110,6 +111,7 @@ pub fn look(call: &Call, witness: Witness) -> Look {
         Witness::Moving => look[..2].copy_from_slice(&working_directory()),
         Witness::Connected => look[0] = u64::from(address(nr::GETPEERNAME, call.fd()).is_some()),
         Witness::Bound => look[0] = address(nr::GETSOCKNAME, call.fd()).unwrap_or(0),
+        Witness::Shut => look[0] = u64::from(socket::listens(call.fd()) || address(nr::GETPEERNAME, call.fd()).is_some()),
         Witness::None | Witness::Leader => {}
     }
     look

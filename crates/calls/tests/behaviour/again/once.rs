@@ -10,6 +10,9 @@ use std::collections::BTreeSet;
 const AT_FDCWD: u64 = -100_i64 as u64;
 const AT_SYMLINK_NOFOLLOW_EMPTY_PATH: u64 = 0x1100;
 const AT_REMOVEDIR: u64 = 0x200;
+const SOL_SOCKET: u64 = 1;
+const SO_ACCEPTCONN: u64 = 30;
+const SHUT_RDWR: u64 = 2;
 const ENODATA: i64 = -61;
 const EOPNOTSUPP: i64 = -95;
 
@@ -53,6 +56,12 @@ fn look(arena: &mut Arena, witness: Witness, args: &[u64; 6]) -> Option<u64> {
             let (address, len) = (arena.scratch(&[0; 128]), arena.scratch(&128_u32.to_ne_bytes()));
             (make("getpeername", [args[0], address, len]) == 0).then_some(1)
         }
+        Witness::Shut => {
+            let (listens, len) = (arena.scratch(&[0; 4]), arena.scratch(&4_u32.to_ne_bytes()));
+            must("getsockopt", [args[0], SOL_SOCKET, SO_ACCEPTCONN, listens, len]);
+            // SAFETY: scratch memory.
+            (unsafe { (listens as *const u32).read_volatile() } == 1).then_some(1)
+        }
         Witness::Leader | Witness::Moving | Witness::None => panic!("looked at in a test of its own"),
     }
 }
@@ -75,7 +84,7 @@ fn witnessed(name: &str, setup: impl Fn(&mut Arena) -> Vec<u64>) {
     assert!(result >= 0, "{name}: error {}", -result);
     let after = look(&mut arena, row.witness, &args);
     match row.witness {
-        Witness::Removed(_) | Witness::AttributeRemoved { .. } => {
+        Witness::Removed(_) | Witness::AttributeRemoved { .. } | Witness::Shut => {
             assert!(before.is_some() && after.is_none(), "{name}")
         }
         Witness::Moved { from: old, .. } => {
@@ -153,6 +162,12 @@ once! {
         [AT_FDCWD, path, 0, name]
     };
     bind a => socket(a, 0);
+    shutdown a => {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback");
+        let fd = std::os::fd::AsRawFd::as_raw_fd(&listener) as u64;
+        a.keep(listener);
+        [fd, SHUT_RDWR]
+    };
     connect a => {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback");
         let port = listener.local_addr().expect("its address").port();

@@ -36,14 +36,6 @@ fn socket(arena: &mut Arena) -> u64 {
     fd
 }
 
-/// The end of a connected pair.
-fn connected(arena: &mut Arena) -> u64 {
-    let (one, two) = std::os::unix::net::UnixStream::pair().expect("a pair");
-    let fd = std::os::fd::AsRawFd::as_raw_fd(&one) as u64;
-    arena.keep((one, two));
-    fd
-}
-
 /// The limits, mode or parameters that the process has already, from another call.
 fn present(arena: &mut Arena, name: &str, arg: u64, len: usize) -> u64 {
     let at = arena.input(&vec![0; len]);
@@ -126,7 +118,6 @@ redo! {
         [fd, 0, a.words(&[0, 0, 1 << 20, 0]), 0]
     };
     listen a => [socket(a), 5];
-    shutdown a => [connected(a), 1];
     setsockopt a => [socket(a), 1, 9, a.input(&1_u32.to_ne_bytes()), 4];
 }
 
