@@ -12,6 +12,7 @@
 
 #![cfg_attr(not(test), no_std)]
 
+mod again;
 mod class;
 mod command;
 mod family;
@@ -24,6 +25,7 @@ mod table;
 mod timeout;
 mod witness;
 
+pub use again::again;
 pub use class::Class;
 pub use command::{commands, look};
 pub use interrupted::{interrupted, Interrupted};

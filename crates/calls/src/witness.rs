@@ -41,6 +41,14 @@ pub enum Witness {
     Moving,
     /// The extended attribute named in argument `name` is gone.
     AttributeRemoved { of: Place, name: u8 },
+    /// The extended attribute named in argument `name` is there.
+    AttributeMade { of: Place, name: u8 },
+    /// F_GET_SEALS answers otherwise.
+    Sealed,
+    /// The socket's part in a multicast group is another one: how many sources it knows there, if it is a member.
+    Member,
+    /// getsockopt answers otherwise.
+    Option,
     /// getsockname answers with an address of its own.
     Bound,
     /// getpeername answers, or the socket holds an error (SO_ERROR).

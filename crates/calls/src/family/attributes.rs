@@ -6,8 +6,8 @@ use crate::RingOp::{Fgetxattr, Fsetxattr, Getxattr, Setxattr};
 use crate::{Place, Witness};
 
 const SET: &str =
-    "the same value set again is the same value; XATTR_CREATE answers EEXIST and XATTR_REPLACE may answer ENODATA the \
-        second time, so with those flags the ring operation, or the value compared, tells";
+    "the same value set again is the same value; XATTR_CREATE answers EEXIST the second time: the attribute was not there \
+        before and is after";
 const REMOVE: &str =
     "a second removal answers ENODATA; no ring operation; the attribute was there before and is gone after";
 

@@ -19,7 +19,7 @@ rows! {
     72 fcntl Redo .fd(0) .waits(Restart) .decided_by(1) .out(2, Special)
         .note("F_SETFL, F_SETFD, F_SETOWN, F_SETSIG, F_SETPIPE_SZ, F_SETLK set the same state again; F_DUPFD is Open, \
             the F_GET commands are Pure and write up to 32 bytes; F_SETLKW and F_OFD_SETLKW wait; F_ADD_SEALS answers \
-            EPERM the second time only after F_SEAL_SEAL; F_SETLEASE and F_NOTIFY set the same again");
+            EPERM the second time only after F_SEAL_SEAL: F_GET_SEALS tells; F_SETLEASE and F_NOTIFY set the same again");
     85 creat Once .waits(Restart) .ring(Openat) .witness(Witness::Created(Place::path(0)))
         .note("OPENAT with O_CREAT|O_WRONLY|O_TRUNC; else the name exists after, and a second truncation finds an \
             empty file");

@@ -29,7 +29,8 @@ rows! {
     52 getpeername Pure .fd(0) .out(1, Word(2)) .out(2, Fixed(4));
     53 socketpair Open .out(3, Fixed(8));
     54 setsockopt Redo .fd(0) .decided_by(2) .ring(UringCmd)
-        .note("the same value set again; joining a multicast group answers EADDRINUSE the second time: joined");
+        .note("the same value set again; to join or leave a multicast group, to detach a filter, to begin TLS answers with an error the \
+            second time: getsockopt tells");
     55 getsockopt Input .fd(0) .decided_by(2) .ring(UringCmd) .out(3, Word(4)) .out(4, Fixed(4))
         .note("SO_ERROR takes the pending error away; every other option is Pure; TCP_ZEROCOPY_RECEIVE maps pages");
     288 accept4 Input .fd(0) .waits(RestartUnlessTimeout) .ring(Accept) .out(1, Word(2)) .out(2, Fixed(4));

@@ -287,6 +287,7 @@ pub fn fcntl(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         // F_GETFD, F_GETFL, F_GETLK, F_GETOWN, F_GETSIG, F_GETLEASE, F_GETPIPE_SZ, F_GET_SEALS, F_OFD_GETLK.
         1 | 3 | 5 | 9 | 11 | 16 | 36 | 1025 | 1032 | 1034 => native(call),
         F_OFD_SETLK | F_OFD_SETLKW | F_SETLEASE => lock(e, t, call),
+        _ if outlast_calls::again(call.nr, &call.args).is_some() => names::serve(e, t, call),
         _ => redo(e, t, call),
     }
 }

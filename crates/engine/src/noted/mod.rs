@@ -21,7 +21,8 @@
 //! | mq_send, semop, msgsnd of what ends with a zero | | a page that had no memory before the kernel read there |
 //! | msgsnd | | the queue before and after |
 //! | shmget, semget, msgget | what nobody has yet | a permission that the engine takes back |
-//! | mkdir, mknod, symlink, link, unlink, rmdir, rename, removexattr, bind, connect | | the state before and after |
+//! | mkdir, mknod, symlink, link, unlink, rmdir, rename, removexattr, bind, connect, shutdown | | the state before and after |
+//! | setxattr with XATTR_CREATE, F_ADD_SEALS, setsockopt for groups and the like | | the state before and after |
 //!
 //! What keeps the window of one call: a kill inside the call itself loses or repeats it, or, for an input, what it took.
 //!
@@ -38,6 +39,7 @@
 //!   either (splice, tee, vmsplice, copy_file_range, preadv2 and pwritev2 on streams, calls on kernel
 //!   objects) are left to a commit before and after.
 
+mod asked;
 mod counter;
 mod descriptor;
 mod entered;

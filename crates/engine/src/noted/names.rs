@@ -10,7 +10,7 @@ use crate::state::Engine;
 use crate::sys::{err, nr};
 use crate::thread::Thread;
 use core::sync::atomic::Ordering::*;
-use outlast_calls::{row, Witness};
+use outlast_calls::{again, row, Witness};
 use outlast_image::context::pending_kind;
 
 pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
@@ -47,7 +47,7 @@ fn makes_descriptor(call: &Call) -> bool {
 }
 
 fn witness_of(call: &Call) -> Witness {
-    row(call.nr).map_or(Witness::None, |r| r.witness)
+    again(call.nr, &call.args).unwrap_or_else(|| row(call.nr).map_or(Witness::None, |r| r.witness))
 }
 
 fn make(e: &mut Engine, id: u64, call: &Call) -> i64 {

@@ -3,7 +3,7 @@
 
 use super::note::note;
 pub use super::note::WORDS;
-use super::socket;
+use super::{asked, socket};
 use crate::dispatch::Call;
 use crate::sys::{err, nr, syscall};
 use crate::user;
@@ -31,7 +31,7 @@ pub fn can_tell(call: &Call, witness: Witness) -> bool {
     match witness {
         // A session belongs to the process and dies with it.
         Witness::None | Witness::Leader => false,
-        Witness::AttributeRemoved { .. } => question(call.nr).is_some(),
+        Witness::AttributeRemoved { .. } | Witness::AttributeMade { .. } => question(call.nr).is_some(),
         _ => true,
     }
 }
@@ -69,7 +69,13 @@ pub fn happened(call: &Call, witness: Witness) -> bool {
             from != ABSENT && from != to && pair(&now, 2) == from && gone
         }
         Witness::Moving => pair(&now, 0) != pair(&before, 0),
-        Witness::AttributeRemoved { .. } | Witness::Connected | Witness::Bound => now[0] != before[0],
+        Witness::AttributeRemoved { .. }
+        | Witness::Connected
+        | Witness::Bound
+        | Witness::Sealed
+        | Witness::Member
+        | Witness::Option => now[0] != before[0],
+        Witness::AttributeMade { .. } => before[0] == 0 && now[0] != 0,
         Witness::Shut => before[0] != 0 && now[0] == 0,
         Witness::None | Witness::Leader => false,
     }
@@ -102,7 +108,7 @@ pub fn look(call: &Call, witness: Witness) -> Look {
             look[..2].copy_from_slice(&identity(call, from, AT_SYMLINK_NOFOLLOW));
             look[2..4].copy_from_slice(&identity(call, to, AT_SYMLINK_NOFOLLOW));
         }
-        Witness::AttributeRemoved { name, .. } => {
+        Witness::AttributeRemoved { name, .. } | Witness::AttributeMade { name, .. } => {
             if let Some(number) = question(call.nr) {
                 // SAFETY: with length 0 nothing is written.
                 look[0] = unsafe { !err::is(syscall!(number, call.args[0], call.args[name as usize], 0, 0)) } as u64;
@@ -111,6 +117,9 @@ pub fn look(call: &Call, witness: Witness) -> Look {
         Witness::Moving => look[..2].copy_from_slice(&working_directory()),
         Witness::Connected => look[0] = u64::from(address(nr::GETPEERNAME, call.fd()).is_some()),
         Witness::Bound => look[0] = address(nr::GETSOCKNAME, call.fd()).unwrap_or(0),
+        Witness::Sealed => look[0] = asked::seals(call.fd()),
+        Witness::Member => look[0] = asked::membership(call),
+        Witness::Option => look[0] = asked::option(call),
         Witness::Shut => look[0] = u64::from(socket::listens(call.fd()) || address(nr::GETPEERNAME, call.fd()).is_some()),
         Witness::None | Witness::Leader => {}
     }
@@ -167,12 +176,12 @@ fn links_as_wanted(call: &Call) -> bool {
     n < PATH_MAX && user::read_bytes(call.args[0], &mut wanted[..n + 1]) && wanted[..n] == text[..n] && wanted[n] == 0
 }
 
-/// The call that asks for an attribute that `number` removes.
+/// The call that asks for an attribute that `number` makes or removes.
 fn question(number: u64) -> Option<u64> {
     match number {
-        nr::REMOVEXATTR => Some(nr::GETXATTR),
-        nr::LREMOVEXATTR => Some(nr::LGETXATTR),
-        nr::FREMOVEXATTR => Some(nr::FGETXATTR),
+        nr::REMOVEXATTR | nr::SETXATTR => Some(nr::GETXATTR),
+        nr::LREMOVEXATTR | nr::LSETXATTR => Some(nr::LGETXATTR),
+        nr::FREMOVEXATTR | nr::FSETXATTR => Some(nr::FGETXATTR),
         _ => None,
     }
 }
@@ -182,8 +191,10 @@ fn address(number: u64, fd: i32) -> Option<u64> {
     let (mut name, mut len) = ([0u8; 128], 128u32);
     // SAFETY: the kernel writes at most 128 bytes and the length.
     let r = unsafe { syscall!(number, fd, name.as_mut_ptr(), &raw mut len) };
-    // FNV-1a.
-    let sum =
-        |bytes: &[u8]| bytes.iter().fold(0xcbf2_9ce4_8422_2325, |h, &b| (h ^ b as u64).wrapping_mul(0x100_0000_01b3));
-    (r == 0).then(|| sum(&name[..len.min(128) as usize]))
+    (r == 0).then(|| checksum(name[..len.min(128) as usize].iter()))
+}
+
+/// FNV-1a.
+pub fn checksum<'a>(bytes: impl Iterator<Item = &'a u8>) -> u64 {
+    bytes.fold(0xcbf2_9ce4_8422_2325, |h, &b| (h ^ b as u64).wrapping_mul(0x100_0000_01b3))
 }

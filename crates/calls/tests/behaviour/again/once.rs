@@ -4,7 +4,7 @@ use super::{file, free};
 use crate::arena::Arena;
 use crate::child::{call_in_child, in_child};
 use crate::raw::{call, make, must, syscall};
-use outlast_calls::{row, Class, Place, Witness, TABLE};
+use outlast_calls::{again, row, Class, Place, Witness, TABLE};
 use std::collections::BTreeSet;
 
 const AT_FDCWD: u64 = -100_i64 as u64;
@@ -12,6 +12,17 @@ const AT_SYMLINK_NOFOLLOW_EMPTY_PATH: u64 = 0x1100;
 const AT_REMOVEDIR: u64 = 0x200;
 const SOL_SOCKET: u64 = 1;
 const SO_ACCEPTCONN: u64 = 30;
+const SO_ATTACH_FILTER: u64 = 26;
+const SO_GET_FILTER: u64 = 26;
+const SO_DETACH_FILTER: u64 = 27;
+const SOL_IP: u64 = 0;
+const IP_ADD_MEMBERSHIP: u64 = 35;
+const IP_MSFILTER: u64 = 41;
+const XATTR_CREATE: u64 = 1;
+const MFD_ALLOW_SEALING: u64 = 2;
+const F_ADD_SEALS: u64 = 1033;
+const F_GET_SEALS: u64 = 1034;
+const F_SEAL_SEAL: u64 = 1;
 const SHUT_RDWR: u64 = 2;
 const ENODATA: i64 = -61;
 const EOPNOTSUPP: i64 = -95;
@@ -40,7 +51,7 @@ fn look(arena: &mut Arena, witness: Witness, args: &[u64; 6]) -> Option<u64> {
     match witness {
         Witness::Created(place) | Witness::Removed(place) => inode(arena, place, args),
         Witness::Moved { to, .. } => inode(arena, to, args),
-        Witness::AttributeRemoved { of, name } => {
+        Witness::AttributeRemoved { of, name } | Witness::AttributeMade { of, name } => {
             let path = path_of(arena, of, args);
             let gone = make("getxattr", [path, args[name as usize], 0, 0]) == ENODATA;
             (!gone).then_some(1)
@@ -62,6 +73,20 @@ fn look(arena: &mut Arena, witness: Witness, args: &[u64; 6]) -> Option<u64> {
             // SAFETY: scratch memory.
             (unsafe { (listens as *const u32).read_volatile() } == 1).then_some(1)
         }
+        Witness::Sealed => (must("fcntl", [args[0], F_GET_SEALS]) != 0).then_some(1),
+        Witness::Member => {
+            // SAFETY: the argument of these tests: a group and an interface's address.
+            let [group, interface] = unsafe { (args[3] as *const [u32; 2]).read_volatile() };
+            let filter: Vec<u8> = [group, interface, 0, 0].into_iter().flat_map(u32::to_ne_bytes).collect();
+            let (filter, len) = (arena.scratch(&filter), arena.scratch(&16_u32.to_ne_bytes()));
+            (make("getsockopt", [args[0], args[1], IP_MSFILTER, filter, len]) == 0).then_some(1)
+        }
+        Witness::Option => {
+            let len = arena.scratch(&[0; 4]);
+            must("getsockopt", [args[0], SOL_SOCKET, SO_GET_FILTER, 0, len]);
+            // SAFETY: scratch memory.
+            (unsafe { (len as *const u32).read_volatile() } > 0).then_some(1)
+        }
         Witness::Leader | Witness::Moving | Witness::None => panic!("looked at in a test of its own"),
     }
 }
@@ -70,21 +95,21 @@ fn witnessed(name: &str, setup: impl Fn(&mut Arena) -> Vec<u64>) {
     let mut arena = Arena::new(0);
     let given = setup(&mut arena);
     let (nr, args) = call(name, &given);
-    let row = row(nr).expect("the row");
-    let from = match row.witness {
+    let witness = again(nr, &args).unwrap_or_else(|| row(nr).expect("the row").witness);
+    let from = match witness {
         Witness::Moved { from, .. } => inode(&mut arena, from, &args),
         _ => None,
     };
-    let before = look(&mut arena, row.witness, &args);
+    let before = look(&mut arena, witness, &args);
     let result = call_in_child(&arena, nr, args);
     if result == EOPNOTSUPP {
         println!("skipped: not supported here");
         return;
     }
     assert!(result >= 0, "{name}: error {}", -result);
-    let after = look(&mut arena, row.witness, &args);
-    match row.witness {
-        Witness::Removed(_) | Witness::AttributeRemoved { .. } | Witness::Shut => {
+    let after = look(&mut arena, witness, &args);
+    match witness {
+        Witness::Option | Witness::Removed(_) | Witness::AttributeRemoved { .. } | Witness::Shut => {
             assert!(before.is_some() && after.is_none(), "{name}")
         }
         Witness::Moved { from: old, .. } => {
@@ -174,6 +199,56 @@ once! {
         a.keep(listener);
         socket(a, port)
     };
+}
+
+#[test]
+fn setxattr_creates_once() {
+    for name in ["setxattr", "lsetxattr"] {
+        witnessed(name, |a| vec![file(a), a.text("user.outlast"), a.text("value"), 5, XATTR_CREATE]);
+    }
+    witnessed("fsetxattr", |a| {
+        let path = file(a);
+        let fd = must("open", [path, 0]);
+        a.finally(move || must("close", [fd]));
+        vec![fd, a.text("user.outlast"), a.text("value"), 5, XATTR_CREATE]
+    });
+}
+
+#[test]
+fn a_file_is_sealed_against_sealing_once() {
+    witnessed("fcntl", |a| {
+        let fd = must("memfd_create", [a.text("sealed"), MFD_ALLOW_SEALING]);
+        a.finally(move || must("close", [fd]));
+        vec![fd, F_ADD_SEALS, F_SEAL_SEAL]
+    });
+}
+
+/// A datagram socket, and the group 239.255.7.1 on the interface of 127.0.0.1.
+fn group(arena: &mut Arena) -> (u64, u64) {
+    let fd = must("socket", [2, 2, 0]);
+    arena.finally(move || must("close", [fd]));
+    (fd, arena.input(&[239, 255, 7, 1, 127, 0, 0, 1]))
+}
+
+#[test]
+fn a_group_is_joined_once() {
+    witnessed("setsockopt", |a| {
+        let (fd, group) = group(a);
+        vec![fd, SOL_IP, IP_ADD_MEMBERSHIP, group, 8]
+    });
+}
+
+#[test]
+fn a_filter_is_detached_once() {
+    witnessed("setsockopt", |a| {
+        let (fd, _) = group(a);
+        // `struct sock_filter`: all of it is accepted.
+        let filter = a.input(&[6, 0, 0, 0, 255, 255, 255, 255]);
+        let program: Vec<u8> = [1, filter].into_iter().flat_map(u64::to_ne_bytes).collect();
+        let program = a.input(&program);
+        must("setsockopt", [fd, SOL_SOCKET, SO_ATTACH_FILTER, program, 16]);
+        vec![fd, SOL_SOCKET, SO_DETACH_FILTER, a.input(&[0; 4]), 4]
+    });
 }
 
 #[test]
