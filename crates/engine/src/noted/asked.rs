@@ -82,9 +82,7 @@ fn filter(call: &Call) -> Option<u64> {
 fn by_address(call: &Call, group: u32, interface: u32) -> Option<u64> {
     let (mut filter, mut len) = ([group, interface, 0, 0], 16u32);
     // SAFETY: with no room for sources the kernel writes these four words and the length.
-    let r = unsafe {
-        syscall!(nr::GETSOCKOPT, call.fd(), SOL_IP, IP_MSFILTER, filter.as_mut_ptr(), &raw mut len)
-    };
+    let r = unsafe { syscall!(nr::GETSOCKOPT, call.fd(), SOL_IP, IP_MSFILTER, filter.as_mut_ptr(), &raw mut len) };
     (r == 0).then(|| told(filter[2], filter[3]))
 }
 
@@ -94,9 +92,8 @@ fn by_interface(call: &Call, interface: u32, address: &[u32]) -> Option<u64> {
     filter[0] = interface;
     filter[2..2 + address.len()].copy_from_slice(address);
     // SAFETY: with no room for sources the kernel writes these 36 words and the length.
-    let r = unsafe {
-        syscall!(nr::GETSOCKOPT, call.fd(), call.args[1], MCAST_MSFILTER, filter.as_mut_ptr(), &raw mut len)
-    };
+    let r =
+        unsafe { syscall!(nr::GETSOCKOPT, call.fd(), call.args[1], MCAST_MSFILTER, filter.as_mut_ptr(), &raw mut len) };
     (r == 0).then(|| told(filter[34], filter[35]))
 }
 

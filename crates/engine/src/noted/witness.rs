@@ -120,7 +120,9 @@ pub fn look(call: &Call, witness: Witness) -> Look {
         Witness::Sealed => look[0] = asked::seals(call.fd()),
         Witness::Member => look[0] = asked::membership(call),
         Witness::Option => look[0] = asked::option(call),
-        Witness::Shut => look[0] = u64::from(socket::listens(call.fd()) || address(nr::GETPEERNAME, call.fd()).is_some()),
+        Witness::Shut => {
+            look[0] = u64::from(socket::listens(call.fd()) || address(nr::GETPEERNAME, call.fd()).is_some())
+        }
         Witness::None | Witness::Leader => {}
     }
     look
