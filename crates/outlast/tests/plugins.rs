@@ -386,3 +386,30 @@ fn whatever_is_killed_while_modules_fail_nobody_outside_can_tell() {
         let _ = child.wait();
     }
 }
+
+/// A server in Python that takes three clients, and ends when its input does.
+const SERVER: &str = "import socket, sys
+server = socket.create_server(('127.0.0.1', 0))
+print(server.getsockname()[1], flush=True)
+clients = [server.accept()[0] for _ in range(3)]
+sys.stdin.read()";
+
+#[test]
+#[cfg_attr(not(wasm_target), ignore = "needs the Rust target wasm32-unknown-unknown")]
+fn a_module_is_told_of_connections_and_asks_who_they_are() {
+    let home = Home::new();
+    loaded(&home, "audience", "audience");
+    let mut command = outlast(&home, ["run", "--name", "it", "--module", "audience=2", "python3", "-c", SERVER]);
+    let mut server = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut port = String::new();
+    BufReader::new(server.stdout.take().unwrap()).read_line(&mut port).unwrap();
+    let port: u16 = port.trim().parse().unwrap();
+    let connect = || std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let _two = [connect(), connect()];
+    kill(&home.status("it")["pid"], libc::SIGKILL);
+    let _third = connect();
+    let told = "audience: 3 clients, and 2 are the most: 3 from 127.0.0.1";
+    until("the module says who they are", || home.log("it").iter().any(|event| event["cause"] == told));
+    drop(server.stdin.take());
+    assert!(server.wait().unwrap().success());
+}

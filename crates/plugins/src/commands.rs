@@ -1,9 +1,10 @@
-//! Commands of a component as pins take them.
+//! Commands of a component as pins take them. What they answer is in [`crate::answers`].
 
-use crate::bindings::outlast::module::types as wit;
+use crate::bindings::outlast::module::{looks, types as wit};
 use crate::host::legible;
 use outlast_core::{Failure, Payload};
-use outlast_interfaces::{peri, pmc, proc, sysc};
+use outlast_interfaces::watch::Watch;
+use outlast_interfaces::{dbr, file, ipc, mem, net, peri, pmc, proc, sig, sysc};
 use std::time::Duration;
 
 /// The operation's name, and what goes with it, of a command of this module.
@@ -58,7 +59,44 @@ pub fn operation(module: &str, command: wit::Command) -> Result<(&'static str, P
         C::PmcWatch(wit::Watch { program, every }) => {
             (pmc::WATCH, Payload::of(&pmc::Watch { program, by: module.into(), every: Duration::from_nanos(every) })?)
         }
+        C::SigSend(wit::Sending { program, thread, signal }) => {
+            (sig::SEND, Payload::of(&sig::Send { program, thread, signal })?)
+        }
+        C::SigMasks(program) => (sig::MASKS, Payload::of(&program)?),
+        C::MemWatch(watch) => (mem::WATCH, Payload::of(&self::watch(module, watch))?),
+        C::MemAccount(program) => (mem::ACCOUNT, Payload::of(&program)?),
+        C::MemCopy(range) => (mem::COPY, Payload::of(&self::range(range))?),
+        C::MemPages(range) => (mem::PAGES, Payload::of(&self::range(range))?),
+        C::FileWatch(watch) => (file::WATCH, Payload::of(&self::watch(module, watch))?),
+        C::FileList(wit::Listing { program, lowest, most }) => {
+            (file::LIST, Payload::of(&file::List { program, from: lowest, most })?)
+        }
+        C::NetWatch(watch) => (net::WATCH, Payload::of(&self::watch(module, watch))?),
+        C::NetList(program) => (net::LIST, Payload::of(&program)?),
+        C::IpcWatch(watch) => (ipc::WATCH, Payload::of(&self::watch(module, watch))?),
+        C::IpcList(program) => (ipc::LIST, Payload::of(&program)?),
+        C::DbrWatch(breakpoint) => (dbr::WATCH, Payload::of(&self::breakpoint(breakpoint))?),
+        C::DbrUnwatch(wit::Unwatch { program, watch }) => {
+            (dbr::UNWATCH, Payload::of(&dbr::Unwatch { program, watch })?)
+        }
     })
+}
+
+fn watch(module: &str, wit::Watch { program, every }: wit::Watch) -> Watch {
+    Watch { program, by: module.into(), every: Duration::from_nanos(every) }
+}
+
+fn range(wit::Range { program, address, length }: wit::Range) -> mem::Range {
+    mem::Range { program, address, length }
+}
+
+fn breakpoint(wit::Breakpoint { program, address, length, access, every }: wit::Breakpoint) -> dbr::Watch {
+    let access = match access {
+        looks::Access::Write => dbr::Access::Write,
+        looks::Access::ReadOrWrite => dbr::Access::ReadOrWrite,
+        looks::Access::Execute => dbr::Access::Execute,
+    };
+    dbr::Watch { program, address, length, access, every: Duration::from_nanos(every) }
 }
 
 fn end(end: wit::End) -> proc::End {

@@ -1,8 +1,9 @@
 //! Events of pins as a component is told of them.
 
 use crate::bindings::outlast::module::types as wit;
+use crate::looks;
 use outlast_core::{Event, Failure};
-use outlast_interfaces::{pmc, proc};
+use outlast_interfaces::{dbr, file, ipc, mem, net, pmc, proc, sig};
 use std::time::Duration;
 
 /// The event's name.
@@ -16,6 +17,13 @@ pub fn name(subject: wit::Subject) -> &'static str {
         S::ProcRecovered => proc::RECOVERED,
         S::ProcRenewed => proc::RENEWED,
         S::PmcCounted => pmc::COUNTED,
+        S::SigDelivered => sig::DELIVERED,
+        S::SigFatal => sig::FATAL,
+        S::MemMeasured => mem::MEASURED,
+        S::FileCounted => file::COUNTED,
+        S::NetMeasured => net::MEASURED,
+        S::IpcMeasured => ipc::MEASURED,
+        S::DbrHit => dbr::HIT,
     }
 }
 
@@ -34,13 +42,20 @@ pub fn told(event: &Event) -> Result<Option<wit::Event>, Failure> {
             let counts: Vec<pmc::Count> = payload.read()?;
             H::PmcCounted(counts.into_iter().map(count).collect())
         }
+        (sig::NAME, sig::DELIVERED) => H::SigDelivered(looks::signalled(payload.read()?)),
+        (sig::NAME, sig::FATAL) => H::SigFatal(looks::signalled(payload.read()?)),
+        (mem::NAME, mem::MEASURED) => H::MemMeasured(looks::memory(payload.read()?)),
+        (file::NAME, file::COUNTED) => H::FileCounted(looks::files(payload.read()?)),
+        (net::NAME, net::MEASURED) => H::NetMeasured(looks::connections(payload.read()?)),
+        (ipc::NAME, ipc::MEASURED) => H::IpcMeasured(looks::passing(payload.read()?)),
+        (dbr::NAME, dbr::HIT) => H::DbrHit(looks::hit(payload.read()?)),
         _ => return Ok(None),
     };
     Ok(Some(wit::Event { program: event.program.clone(), what }))
 }
 
 /// More than that is as good as for ever: five centuries.
-fn nanoseconds(duration: Duration) -> u64 {
+pub fn nanoseconds(duration: Duration) -> u64 {
     duration.as_nanos().try_into().unwrap_or(u64::MAX)
 }
 
@@ -80,10 +95,6 @@ fn stuck(proc::Stuck { cause, instruction, kept }: proc::Stuck) -> wit::Stuck {
 }
 
 fn count(count: pmc::Count) -> wit::Count {
-    let lock = |lock| match lock {
-        pmc::Lock::Mutex => wit::Lock::Mutex,
-        pmc::Lock::ReadWriteLock => wit::Lock::ReadWriteLock,
-    };
     let pmc::Count { thread, section, run, count, slices, activity, wait } = count;
     let activity = match activity {
         pmc::Activity::Runs => wit::Activity::Runs,
@@ -91,6 +102,6 @@ fn count(count: pmc::Count) -> wit::Count {
         pmc::Activity::Stuck => wit::Activity::Stuck,
         pmc::Activity::Held => wit::Activity::Held,
     };
-    let wait = wait.map(|wait| wit::Wait { lock: lock(wait.lock), at: wait.at, owner: wait.owner });
+    let wait = wait.map(looks::wait);
     wit::Count { thread, section, run, count: nanoseconds(count), slices, activity, wait }
 }

@@ -1,9 +1,10 @@
 //! What a component can call.
 
 use crate::bindings::outlast::module::calls::Host as CallsHost;
-use crate::bindings::outlast::module::types::{self, Command, Subject};
+use crate::bindings::outlast::module::looks;
+use crate::bindings::outlast::module::types::{self, Answer, Command, Subject};
 use crate::limits::Limits;
-use crate::{commands, events};
+use crate::{answers, commands, events};
 use outlast_core::{Calls, PinId};
 use std::ptr::NonNull;
 
@@ -57,6 +58,8 @@ pub fn legible(text: &str) -> String {
     short.map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
+impl looks::Host for Host {}
+
 impl types::Host for Host {}
 
 impl CallsHost for Host {
@@ -75,11 +78,13 @@ impl CallsHost for Host {
         }
     }
 
-    fn issue_cmd(&mut self, pin: types::Pin, command: Command) -> Result<(), String> {
+    fn issue_cmd(&mut self, pin: types::Pin, command: Command) -> Result<Answer, String> {
         let pin = self.pin(pin)?;
         let module = self.calls()?.module();
+        let read = answers::of(&command);
         let (name, argument) = commands::operation(module, command).map_err(|failure| failure.to_string())?;
-        self.calls()?.issue_cmd(pin, name, &argument).map(drop).map_err(|failure| failure.to_string())
+        let result = self.calls()?.issue_cmd(pin, name, &argument);
+        result.and_then(|result| read(&result)).map_err(|failure| failure.to_string())
     }
 
     fn subscr_event(&mut self, pin: types::Pin, event: Subject) -> Result<(), String> {

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_op_in_unsafe_fn)]
 
+mod answers;
 mod bindings;
 mod commands;
 mod compiled;
@@ -15,6 +16,7 @@ mod events;
 mod file;
 mod host;
 mod limits;
+mod looks;
 mod plugin;
 
 #[cfg(test)]
@@ -26,4 +28,4 @@ pub use file::{read, read_own};
 pub use plugin::manifest;
 
 /// The package that components are made for, as text.
-pub const WIT: &str = include_str!("../wit/module.wit");
+pub const WIT: &str = concat!(include_str!("../wit/module.wit"), "\n", include_str!("../wit/looks.wit"));

@@ -65,7 +65,8 @@ bool exports_outlast_module_policy_protect(module_string_t *name, module_string_
     outlast_module_types_command_t watch = {.tag = OUTLAST_MODULE_TYPES_COMMAND_PMC_WATCH};
     watch.val.pmc_watch.program = *name;
     watch.val.pmc_watch.every = EVERY;
-    if (!outlast_module_calls_issue_cmd(pmc, &watch, err))
+    outlast_module_types_answer_t nothing;
+    if (!outlast_module_calls_issue_cmd(pmc, &watch, &nothing, err))
         return false;
     struct program *program = malloc(sizeof *program);
     *program = (struct program){programs, copy(name), most * MILLISECOND};
@@ -106,7 +107,8 @@ static bool flag(const outlast_module_types_list_count_t *threads, uint64_t most
     hang->has_moved = false;
     hang->why.tag = OUTLAST_MODULE_TYPES_STAYS_TOLD;
     module_string_set(&hang->why.val.told, "it has taken more processor time than it may");
-    return outlast_module_calls_issue_cmd(proc, &command, err);
+    outlast_module_types_answer_t nothing;
+    return outlast_module_calls_issue_cmd(proc, &command, &nothing, err);
 }
 
 bool exports_outlast_module_policy_on_event(outlast_module_types_event_t *event, module_string_t *err)

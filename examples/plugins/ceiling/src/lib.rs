@@ -65,7 +65,7 @@ fn flag(proc: u32, threads: &[Count], most: usize) -> Result<(), String> {
     let Some(newest) = threads.iter().max_by_key(|count| count.thread) else { return Ok(()) };
     let why = Stays::Told(format!("{} threads, and {most} is the most", threads.len()));
     let hang = Hang { thread: newest.thread, section: newest.section, has_moved: false, why };
-    calls::issue_cmd(proc, &Command::ProcFlag(hang))
+    calls::issue_cmd(proc, &Command::ProcFlag(hang)).map(drop)
 }
 
 export!(Ceiling);

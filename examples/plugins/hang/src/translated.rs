@@ -1,13 +1,13 @@
 //! What the component is told and tells, in the types that the detector has.
 
-use crate::outlast::module::types as wit;
+use crate::outlast::module::{looks, types as wit};
 use outlast_interfaces::{pmc, proc};
 use std::time::Duration;
 
 pub fn count(count: &wit::Count) -> pmc::Count {
     let lock = |lock| match lock {
-        wit::Lock::Mutex => pmc::Lock::Mutex,
-        wit::Lock::ReadWriteLock => pmc::Lock::ReadWriteLock,
+        looks::Lock::Mutex => pmc::Lock::Mutex,
+        looks::Lock::ReadWriteLock => pmc::Lock::ReadWriteLock,
     };
     let wait = count.wait.map(|wait| pmc::Wait { lock: lock(wait.lock), at: wait.at, owner: wait.owner });
     let activity = match count.activity {
@@ -41,8 +41,8 @@ pub fn starvation(starvation: proc::Starvation) -> wit::Starvation {
 
 fn wait(wait: pmc::Wait) -> wit::Wait {
     let lock = match wait.lock {
-        pmc::Lock::Mutex => wit::Lock::Mutex,
-        pmc::Lock::ReadWriteLock => wit::Lock::ReadWriteLock,
+        pmc::Lock::Mutex => looks::Lock::Mutex,
+        pmc::Lock::ReadWriteLock => looks::Lock::ReadWriteLock,
     };
     wit::Wait { lock, at: wait.at, owner: wait.owner }
 }

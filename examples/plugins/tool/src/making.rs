@@ -7,7 +7,11 @@ use wit_component::ComponentEncoder;
 use wit_parser::{Resolve, WorldId};
 
 /// The package that a plug-in is made for.
-pub const WIT: &str = include_str!("../../../../crates/plugins/wit/module.wit");
+pub const WIT: &str = concat!(
+    include_str!("../../../../crates/plugins/wit/module.wit"),
+    "\n",
+    include_str!("../../../../crates/plugins/wit/looks.wit")
+);
 
 /// The world in it.
 const WORLD: &str = "module";
