@@ -3,9 +3,11 @@
 
 use crate::deadline::Deadline;
 use crate::execs::{Error, Execs};
+use crate::network::{Network, Running};
 use crate::process::Ours;
 use crate::reader::{Folders, Reader};
 use crate::starvation::Watch;
+use crate::teller::Teller;
 use crate::watching::Watching;
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -30,8 +32,10 @@ pub struct Request {
     pub lock: PathBuf,
     /// Whether programs are protected that policies designate, and how.
     pub executions: Option<Executions>,
-    /// Whether the scheduler is watched, and how.
-    pub scheduler: Option<Watch>,
+    /// How the scheduler is watched.
+    pub scheduler: Watch,
+    /// Where it says which other nodes there are.
+    pub network: Network,
 }
 
 /// How executions are seen to.
@@ -70,14 +74,17 @@ pub fn run(request: Request) -> Result<(), Error> {
         }
         Some(executions) => Some(see_to(executions, &outlast, asked, done)?),
     };
-    if let Some(scheduler) = request.scheduler {
-        let beats = Arc::clone(&beats);
-        begin("scheduler", move || {
-            if let Err(e) = scheduler.watch(&beats) {
-                say(format_args!("{e}"));
-            }
-        })?;
-    }
+    let teller = Arc::new(Teller::new(request.scheduler.alert.clone(), request.scheduler.counts.clone()));
+    let (to_machine, inbox) = mpsc::channel();
+    let settings = request.scheduler.settings;
+    let (of_thread, its_beats) = (Arc::clone(&teller), Arc::clone(&beats));
+    begin("scheduler", move || {
+        if let Err(e) = request.scheduler.watch(&of_thread, &inbox, &its_beats) {
+            say(format_args!("{e}"));
+        }
+    })?;
+    let mut network = Running::new(request.network, settings, teller, to_machine);
+    network.read();
     let _ = ask.send(());
     // Nobody may be there who wants to know.
     let tell = |what: &[NotifyState]| drop(sd_notify::notify(what));
@@ -93,9 +100,11 @@ pub fn run(request: Request) -> Result<(), Error> {
                 outlast.become_installed(|| watching.as_ref().map(|watching| watching.pause()));
                 // To execute another program unblocks them.
                 wanted.thread_block().map_err(|e| Error::Kernel("block signals", e))?;
+                network.read();
                 let _ = ask.send(());
             }
             Some(_) => {
+                network.stop();
                 tell(&[NotifyState::Stopping]);
                 // Held until the process has ended.
                 std::mem::forget(watching.as_ref().map(|watching| watching.pause()));
@@ -104,6 +113,7 @@ pub fn run(request: Request) -> Result<(), Error> {
             }
             None => (),
         }
+        network.show();
         if read.try_recv().is_ok() {
             tell(&[NotifyState::Ready]);
         }

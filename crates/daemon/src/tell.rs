@@ -23,6 +23,13 @@ pub const PROCESSOR_STARVED: Event = Event("processor-starved", 2, "5918ba9a8897
 /// A thread of a protected program does not get a processor.
 pub const THREAD_STARVED: Event = Event("thread-starved", 3, "f44989fea0b48118782282cca84a1dbd");
 
+/// Another node has been silent for too long.
+pub const NODE_VANISHED: Event = Event("node-vanished", 3, "df20ae6e63b34c3698c47a3a57219975");
+/// And is spoken to.
+pub const NODE_RETURNED: Event = Event("node-returned", 5, "43f942f9534f443bbdd33f84a5fe5fb5");
+/// The file that says which other nodes there are, or what it says, cannot be used.
+pub const NODES_REFUSED: Event = Event("nodes-refused", 3, "94a1e089630a413fb0806a4aee12b47d");
+
 /// `others`: fields of this event alone.
 pub fn tell(event: &Event, others: Fields, line: Arguments<'_>) {
     let Event(name, priority, id) = event;

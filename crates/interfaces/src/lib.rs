@@ -4,6 +4,7 @@
 //! A program is known by the name that `outlast ps` shows.
 
 pub mod change;
+pub mod channel;
 pub mod checkpoint;
 pub mod crash;
 pub mod dbr;
@@ -14,6 +15,7 @@ pub mod ipc;
 pub mod leaks;
 pub mod mem;
 pub mod net;
+pub mod node;
 pub mod oshang;
 pub mod peri;
 pub mod plugin;
@@ -54,6 +56,9 @@ pub const PINS: [&Interface; 11] = [
     &ipc::INTERFACE,
     &dbr::INTERFACE,
 ];
+
+/// Those that modules of other nodes can use, where they may: pins of the machine, not of one program.
+pub const FOR_OTHER_NODES: [&Interface; 1] = [&schl::INTERFACE];
 
 const KERNEL_SIDE: &str = "needs the kernel side, which does not exist yet";
 

@@ -15,7 +15,7 @@ pub const NAME: &str = "schl";
 pub const WATCH: &str = "watch";
 /// Operation: a thread of ours is to run on this processor once, so that somebody waits there. Argument: `u32`.
 pub const PROBE: &str = "probe";
-/// Operation: something does not run, and a person is to be told. Argument: [`Starved`]. While the module is told of [`SWITCHED`].
+/// Operation: something does not run, and a person is to be told. Argument: [`Flagged`]. While the module is told of [`SWITCHED`].
 pub const FLAG: &str = "flag";
 
 /// Event: they were looked at. Payload: [`Look`].
@@ -77,6 +77,14 @@ pub struct Thread {
     pub ran: Duration,
     pub slices: u64,
     pub processor: u32,
+}
+
+/// What a person is to be told of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Flagged {
+    /// The node where it is so; none: this one.
+    pub node: Option<String>,
+    pub what: Starved,
 }
 
 /// What does not run although it could.

@@ -13,6 +13,8 @@ mod leaks;
 #[cfg(unix)]
 mod oshang;
 #[cfg(unix)]
+mod peers;
+#[cfg(unix)]
 mod storm;
 #[cfg(unix)]
 mod visible;
@@ -38,6 +40,12 @@ pub fn all() -> [Manifest; 7] {
 #[cfg(unix)]
 pub fn of_machine() -> [Manifest; 1] {
     [oshang::MANIFEST]
+}
+
+/// Those that do what other nodes ask for.
+#[cfg(unix)]
+pub fn for_other_nodes() -> [Manifest; 1] {
+    [peers::MANIFEST]
 }
 
 /// None of these needs more than an instant and a few hundred bytes.

@@ -1,8 +1,8 @@
 //! Commands and their options.
 
 use crate::{
-    attach, check, commit, completions, daemon, detach, fork, generations, inject, log, manual, metrics, module, pin,
-    policy, ps, report, resume, rewind, rm, run, stop, supervise, switch, top, upgrade,
+    attach, check, commit, completions, daemon, detach, fork, generations, inject, log, manual, metrics, module, node,
+    pin, policy, ps, report, resume, rewind, rm, run, stop, supervise, switch, top, upgrade,
 };
 use clap::{Parser, Subcommand};
 use outlast_supervisor::Error;
@@ -39,6 +39,7 @@ enum Command {
     Metrics(metrics::Metrics),
     Module(module::Module),
     Pin(pin::Pin),
+    Node(node::Node),
     Inject(inject::Inject),
     Report(report::Report),
     Completions(completions::Completions),
@@ -77,6 +78,7 @@ impl Cli {
             Command::Metrics(command) => command.execute(),
             Command::Module(command) => command.execute(),
             Command::Pin(command) => command.execute(),
+            Command::Node(command) => command.execute(),
             Command::Inject(command) => command.execute(),
             Command::Report(command) => command.execute(),
             Command::Completions(command) => command.execute(),

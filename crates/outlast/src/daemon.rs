@@ -1,8 +1,8 @@
 //! `outlast daemon`: programs that policies designate are protected when they begin, and the scheduler is watched.
 
-use crate::{designation, duration};
+use crate::{designation, duration, node};
 use clap::{Args, ValueEnum};
-use outlast_daemon::{Executions, Request, Watch};
+use outlast_daemon::{Executions, Network, Request, Watch};
 use outlast_interfaces::oshang::Settings;
 use outlast_supervisor::Error;
 use std::path::PathBuf;
@@ -17,7 +17,8 @@ use std::time::Duration;
 /// leaves protected what is.
 ///
 /// Besides it tells, on standard error and to systemd's journal, of processors that do not switch although threads wait for them, and of
-/// threads of protected programs that could run and get no processor for five seconds. Nothing is ended for that.
+/// threads of protected programs that could run and get no processor for five seconds. Nothing is ended for that. The same of other
+/// nodes, and that they vanish and return, where /etc/outlast/nodes.toml says so.
 #[derive(Args)]
 pub struct Daemon {
     /// Read the policies of this folder instead; may be given more than once
@@ -29,6 +30,12 @@ pub struct Daemon {
     /// While this file is there it protects nothing
     #[arg(long, hide = true, value_name = "FILE", default_value = outlast_supervisor::switch::OF_ALL)]
     switch: PathBuf,
+    /// Where it says which other nodes there are, if any (see `outlast node --help`)
+    #[arg(long, value_name = "FILE", default_value = node::NODES)]
+    nodes: PathBuf,
+    /// This node's own key; made if there are other nodes and there is none
+    #[arg(long, value_name = "FILE", default_value = node::KEY)]
+    node_key: PathBuf,
     /// Tell of processors and programs that are starved
     #[arg(long, value_enum, value_name = "WHEN", default_value = "yes")]
     oshang: OsHang,
@@ -37,10 +44,10 @@ pub struct Daemon {
     /// Counted is processor time, without what a hypervisor gave to others.
     #[arg(long, value_name = "DURATION", default_value = "500ms", value_parser = duration::parse)]
     oshang_threshold: Duration,
-    /// Run this command when something is starved; once for each of its words, the first being an absolute path
+    /// Run this command when something is starved, or another node vanishes or returns; once for each of its words, the first being an absolute path
     ///
-    /// It runs without a shell, nobody waits for it, and it finds OUTLAST_EVENT (processor-starved, thread-starved), OUTLAST_CAUSE,
-    /// OUTLAST_PROCESSOR, OUTLAST_PID and OUTLAST_THREAD in its environment, as far as they are known.
+    /// It runs without a shell, nobody waits for it, and it finds OUTLAST_EVENT (processor-starved, thread-starved, node-vanished, node-returned), OUTLAST_CAUSE,
+    /// OUTLAST_NODE, OUTLAST_PROCESSOR, OUTLAST_PID and OUTLAST_THREAD in its environment, as far as they are known.
     #[arg(long, value_name = "WORD", allow_hyphen_values = true)]
     alert: Vec<String>,
 }
@@ -64,16 +71,25 @@ impl Daemon {
         }
         let folders = Box::new(move || designation::folders_or(self.policies.clone()));
         let executions = Executions { folders, check: &designation::check, switch: self.switch };
+        let modules = Some(outlast_modules::of_machine().to_vec());
+        let network = Network {
+            nodes: self.nodes,
+            key: self.node_key,
+            modules: modules.clone().unwrap_or_default(),
+            shown: self.lock.with_extension("nodes"),
+        };
         let scheduler = Watch {
             settings: Settings::with_threshold(self.oshang_threshold),
-            modules: outlast_modules::of_machine().to_vec(),
+            modules: modules.filter(|_| self.oshang != OsHang::No).unwrap_or_default(),
+            for_other_nodes: outlast_modules::for_other_nodes().to_vec(),
             alert: self.alert,
             counts: self.lock.with_extension("json"),
         };
         let request = Request {
             lock: self.lock,
             executions: (self.oshang != OsHang::Only).then_some(executions),
-            scheduler: (self.oshang != OsHang::No).then_some(scheduler),
+            scheduler,
+            network,
         };
         outlast_daemon::run(request).map(|()| 0).map_err(|e| Error::Daemon(e.to_string()))
     }

@@ -1,37 +1,19 @@
-//! `… list`, of whatever there is.
+//! Lists of whatever there is.
 
 use crate::output::{self, columns};
-use clap::{Args, Subcommand};
 use outlast_supervisor::Error;
 use serde::Serialize;
 
-/// What can be done with things that can only be listed.
-#[derive(Subcommand)]
-pub enum Listing {
-    List(List),
-}
-
-/// List all of them
-#[derive(Args)]
-pub struct List {
-    /// One array of JSON objects
-    #[arg(long)]
+/// Prints `rows`, as JSON or as a table with this head.
+pub fn print<T: Serialize, const N: usize>(
     json: bool,
-}
-
-impl Listing {
-    /// Prints `rows`, as JSON or as a table with this head.
-    pub fn print<T: Serialize, const N: usize>(
-        self,
-        rows: &[T],
-        head: [&str; N],
-        cells: impl Fn(&T) -> [String; N],
-    ) -> Result<i32, Error> {
-        let Listing::List(List { json }) = self;
-        match json {
-            true => output::json(&rows),
-            false => output::text(&columns(std::iter::once(head.map(String::from)).chain(rows.iter().map(cells)))),
-        }
+    rows: &[T],
+    head: [&str; N],
+    cells: impl Fn(&T) -> [String; N],
+) -> Result<i32, Error> {
+    match json {
+        true => output::json(&rows),
+        false => output::text(&columns(std::iter::once(head.map(String::from)).chain(rows.iter().map(cells)))),
     }
 }
 

@@ -22,6 +22,7 @@ mod log;
 mod manual;
 mod metrics;
 mod module;
+mod node;
 mod output;
 mod pin;
 mod policy;

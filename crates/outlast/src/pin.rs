@@ -1,17 +1,47 @@
 //! `outlast pin`: the mechanisms that modules work with.
 
-use crate::listing::{names, Listing};
-use crate::state;
-use clap::Args;
+use crate::listing::{self, names};
+use crate::{node, state};
+use clap::{Args, Subcommand};
+use outlast_channel::frame::Offer;
 use outlast_interfaces::{MISSING, PINS};
 use outlast_supervisor::{status, wishing, Error};
 use serde::Serialize;
+use std::path::PathBuf;
 
 /// Show the pins that modules work with, their operations and events, also of those that are missing
 #[derive(Args)]
 pub struct Pin {
     #[command(subcommand)]
-    command: Listing,
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    List(List),
+}
+
+/// List all of them, or those of another node that this one may use
+#[derive(Args)]
+struct List {
+    /// Of this node, as it said last
+    #[arg(long, value_name = "NAME")]
+    node: Option<String>,
+    /// One array of JSON objects
+    #[arg(long)]
+    json: bool,
+    #[arg(long, hide = true, value_name = "FILE", default_value = node::SHOWN)]
+    daemon: PathBuf,
+}
+
+/// A pin of another node.
+#[derive(Serialize)]
+struct OfNode {
+    /// What modules here call it.
+    name: String,
+    what: String,
+    operations: Vec<String>,
+    events: Vec<String>,
 }
 
 /// A pin, as the list shows it.
@@ -29,6 +59,32 @@ struct Row {
 
 impl Pin {
     pub fn execute(self) -> Result<i32, Error> {
+        let Command::List(list) = self.command;
+        match &list.node {
+            None => list.own(),
+            Some(node) => list.of(node),
+        }
+    }
+}
+
+impl List {
+    fn of(&self, node: &str) -> Result<i32, Error> {
+        let known = node::shown(&self.daemon)?.nodes.into_iter().find(|known| known.node == node);
+        let known =
+            known.ok_or_else(|| Error::Daemon(format!("there is no node {node}; `outlast node list` shows all")))?;
+        let row = |Offer { name, what, operations, events }| OfNode {
+            name: outlast_interfaces::node::pin_of(node, &name),
+            what,
+            operations,
+            events,
+        };
+        let rows: Vec<_> = known.offers.into_iter().map(row).collect();
+        listing::print(self.json, &rows, ["PIN", "OPERATIONS", "EVENTS", "WHAT"], |row| {
+            [row.name.clone(), names(&row.operations), names(&row.events), row.what.clone()]
+        })
+    }
+
+    fn own(&self) -> Result<i32, Error> {
         let state = state::open()?;
         let running = status::all(&state)?.into_iter().filter(|program| program.ended.is_none() && program.protected);
         let parts = |name: String| Some((wishing::parts(&state.program(&name).ok()?)?.pins, name));
@@ -54,7 +110,7 @@ impl Pin {
             missing: Some(pin.why),
         });
         let rows: Vec<_> = there.chain(missing).collect();
-        self.command.print(&rows, ["PIN", "LOADED FOR", "OPERATIONS", "EVENTS", "WHAT"], |row| {
+        listing::print(self.json, &rows, ["PIN", "LOADED FOR", "OPERATIONS", "EVENTS", "WHAT"], |row| {
             let what = row.missing.map_or(row.what.into(), |why| format!("{} ({why})", row.what));
             [row.name.into(), names(&row.programs), names(&row.operations), names(&row.events), what]
         })

@@ -1,7 +1,9 @@
 //! Pins on Linux, and what they have in common with the supervisor of a program: the [`desk`](desk::Desk) on which modules lay what they
 //! have decided.
 
+mod abroad;
 mod change;
+mod channel;
 mod dbr;
 mod desk;
 mod file;
@@ -14,10 +16,12 @@ mod peri;
 mod pmc;
 mod proc;
 mod protection;
+mod remote;
 mod schl;
 mod seen;
 mod sig;
 mod sysc;
 
+pub use abroad::{Abroad, Heard};
 pub use machine::Machine;
 pub use protection::{Protection, Wishes};

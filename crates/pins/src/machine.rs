@@ -1,12 +1,15 @@
 //! The machine's microkernel, as `protection.rs` is that of one program: the host has it look, modules decide, and what they flag is the
 //! host's to tell.
 
+use crate::channel::{self, ChannelPin};
 use crate::schl::{Desk, Programs, RunQueues, Schl};
-use outlast_core::{Event, Failure, Manifest, Microkernel, Notice, Payload};
+use outlast_channel::{Hub, Visit};
+use outlast_core::{Event, Failure, Manifest, Microkernel, Notice, Payload, Pin};
+use outlast_interfaces::channel as channel_interface;
 use outlast_interfaces::oshang::{self, Settings};
-use outlast_interfaces::schl::{self, Look, Starved};
+use outlast_interfaces::schl::{self, Flagged, Look};
 use outlast_supervisor::clock;
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -14,30 +17,38 @@ use std::time::Duration;
 pub struct Machine {
     kernel: Microkernel,
     desk: Rc<RefCell<Desk>>,
-    queues: Result<RunQueues, String>,
+    hub: Rc<RefCell<Option<Hub>>>,
+    /// Opened when they are looked at first.
+    queues: OnceCell<Result<RunQueues, String>>,
     programs: Programs,
 }
 
 impl Machine {
-    /// Loads `modules`, and has `oshang` watch.
+    /// Loads `modules`, and has `oshang` watch, if it is among them.
     ///
     /// # Errors
-    /// It is not among them, or cannot be loaded.
+    /// One cannot be loaded.
     pub fn new(settings: &Settings, modules: &[Manifest]) -> Result<Self, Failure> {
         let desk = Rc::new(RefCell::new(Desk::default()));
         let mut kernel = Microkernel::new();
         let of_pin = Rc::clone(&desk);
         kernel.install_pin(&schl::INTERFACE, Box::new(move || Ok(Box::new(Schl(Rc::clone(&of_pin))))));
+        let hub = Rc::new(RefCell::new(None));
+        let of_pin = Rc::clone(&hub);
+        let make = move || Ok(Box::new(ChannelPin(Rc::clone(&of_pin))) as Box<dyn Pin>);
+        kernel.install_pin(&channel_interface::INTERFACE, Box::new(make));
         for manifest in modules {
             kernel.load(*manifest)?;
         }
-        kernel.protect(oshang::NAME, oshang::MACHINE, Payload::of(settings)?)?;
-        Ok(Self { kernel, desk, queues: RunQueues::open(), programs: Programs::new(settings.timeout / 5) })
+        if modules.iter().any(|manifest| manifest.name == oshang::NAME) {
+            kernel.protect(oshang::NAME, oshang::MACHINE, Payload::of(settings)?)?;
+        }
+        Ok(Self { kernel, desk, hub, queues: OnceCell::new(), programs: Programs::new(settings.timeout / 5) })
     }
 
     /// Why processors cannot be looked at, but protected programs only; none: they can.
     pub fn lacks(&self) -> Option<&str> {
-        self.queues.as_ref().err().map(String::as_str)
+        self.queues.get_or_init(RunQueues::open).as_ref().err().map(String::as_str)
     }
 
     /// How often to look.
@@ -46,9 +57,11 @@ impl Machine {
     }
 
     /// Looks; what is starved, and is news.
-    pub fn look(&mut self) -> Vec<Starved> {
+    pub fn look(&mut self) -> Vec<Flagged> {
         let at = Duration::from_nanos(clock::monotonic());
-        let processors = self.queues.as_mut().map(RunQueues::look).unwrap_or_default();
+        self.queues.get_or_init(RunQueues::open);
+        let processors = self.queues.get_mut().and_then(|queues| queues.as_mut().ok()).map(RunQueues::look);
+        let processors = processors.unwrap_or_default();
         let look = Look { at, processors, threads: self.programs.look(at) };
         let Ok(payload) = Payload::of(&look) else { return Vec::new() };
         self.desk.borrow_mut().is_looking = true;
@@ -56,6 +69,18 @@ impl Machine {
         let mut desk = self.desk.borrow_mut();
         desk.is_looking = false;
         std::mem::take(&mut desk.flags)
+    }
+
+    /// Other nodes are spoken to through this from now on.
+    pub fn speak_through(&mut self, hub: Option<Hub>) {
+        *self.hub.borrow_mut() = hub;
+    }
+
+    /// Another node wants something.
+    pub fn visit(&mut self, visit: Visit) {
+        if let Some(event) = channel::event(visit) {
+            self.kernel.raise(event);
+        }
     }
 
     /// Modules that failed since this was asked last, in words.
@@ -67,7 +92,7 @@ impl Machine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use outlast_interfaces::schl::Stays;
+    use outlast_interfaces::schl::{Starved, Stays};
     use outlast_supervisor::bpf::assembly::{ended, insn, op, wide, MAP_VALUE, R1, R2, R3};
     use outlast_supervisor::bpf::{self, Instruction};
     use rustix::thread::{gettid, sched_setaffinity, CpuSet};
@@ -149,7 +174,7 @@ mod tests {
         let began = Instant::now();
         let mut found = None;
         while !stuck.is_finished() || began.elapsed() < STUCK {
-            let of_it = |starved: &Starved| matches!(starved, Starved::Processor { runs: Some(runs), .. } if runs.thread == thread);
+            let of_it = |flagged: &Flagged| matches!(flagged.what, Starved::Processor { runs: Some(runs), .. } if runs.thread == thread);
             found = found.or(machine.look().into_iter().find(of_it));
             sleep(settings.every);
         }
@@ -159,6 +184,7 @@ mod tests {
         if stuck.join().unwrap() > 1 {
             return println!("skipped: this kernel switches in the middle of its own work");
         }
+        let found = found.map(|flagged| flagged.what);
         let Some(Starved::Processor { number, waiting, why, .. }) = found else { panic!("{:?}", machine.failures()) };
         let Stays::Computes { count, in_user_mode, check } = why else { panic!("{why:?}") };
         assert!((number as usize, check) == (last, settings.threshold) && waiting > 0, "{waiting} {check:?}");

@@ -1,65 +1,54 @@
-//! `oshang`: flags processors that do not switch although threads wait for them, and threads of protected programs that do not get one
+//! `oshang`: of this machine and of other nodes, flags processors that do not switch although threads wait for them, and threads of protected programs that do not get one
 //! (RMK, §4, *SHD*). Nothing is ended for it: a program is in the same place after a recovery.
 
 mod processor;
 mod slices;
 mod threads;
+mod watch;
 
 use outlast_core::{Budget, Calls, Event, Failure, Manifest, Module, Payload, PinId};
-use outlast_interfaces::oshang::{Settings, NAME};
-use outlast_interfaces::schl::{self, Look, Starved};
-use processor::{Processor, Seen};
+use outlast_interfaces::node::{self, Returned};
+use outlast_interfaces::oshang::{Settings, MACHINE, NAME};
+use outlast_interfaces::schl::{self, Flagged};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use threads::Threads;
+use watch::Watch;
 
 pub const MANIFEST: Manifest = Manifest {
     name: NAME,
     what: "tells of processors that do not switch while threads wait, and of programs that get none",
-    make: &|| Box::new(OsHang { pin: None, watch: None }),
+    make: &|| Box::new(OsHang { pin: None, node: None, watches: BTreeMap::new() }),
     // The histories of all processors.
     budget: Budget { time: Duration::from_secs(2), memory: 16 << 20 },
     reloads: 3,
 };
 
 struct OsHang {
+    /// This machine's pin, on which is laid what is to be told.
     pin: Option<PinId>,
-    watch: Option<Watch>,
+    node: Option<PinId>,
+    /// By the names of their pins.
+    watches: BTreeMap<String, Watch>,
 }
 
-/// The machine.
-struct Watch {
-    settings: Settings,
-    before: Option<Duration>,
-    processors: BTreeMap<u32, Processor>,
-    threads: Threads,
-}
-
-impl Watch {
-    fn new(settings: Settings) -> Self {
-        Self { settings, before: None, processors: BTreeMap::new(), threads: Threads::default() }
+/// The pin by which this is seen: the machine, or another node.
+fn pin_of(program: &str) -> String {
+    match program {
+        MACHINE => schl::NAME.into(),
+        node => node::pin_of(node, schl::NAME),
     }
+}
 
-    /// What is starved and was not told of lately, and the processors on which somebody is to wait.
-    fn see(&mut self, look: &Look) -> (Vec<Starved>, Vec<u32>) {
-        let passed = look.at.saturating_sub(self.before.unwrap_or(look.at));
-        self.before = Some(look.at);
-        // Whoever looks was kept from it: what happened meanwhile is not known, and counts for no more than a look or two.
-        let passed = passed.min(self.settings.every * 2);
-        let (mut starved, mut probes) = (Vec::new(), Vec::new());
-        for seen in &look.processors {
-            let processor = self.processors.entry(seen.number).or_default();
-            match processor.see(seen, look.at, passed, &self.settings) {
-                Seen::Well => (),
-                Seen::Alone => probes.push(seen.number),
-                Seen::Starves(what) => starved.push(what),
-            }
+impl OsHang {
+    /// A node is spoken to, perhaps as one that has begun anew since: what is known of it does not count.
+    fn returned(&mut self, calls: &mut Calls, node: &str) -> Result<(), Failure> {
+        let Some(watch) = self.watches.get_mut(&pin_of(node)) else { return Ok(()) };
+        *watch = Watch::new(watch.pin, watch.settings);
+        let every = Payload::of(&watch.settings.every)?;
+        if let Err(failure) = calls.issue_cmd(watch.pin, schl::WATCH, &every) {
+            calls.say(format!("{node} is looked at as often as it likes: {failure}"));
         }
-        self.threads.pass(passed);
-        if let Some(threads) = &look.threads {
-            starved.extend(self.threads.see(threads, look.at, &self.settings));
-        }
-        (starved, probes)
+        Ok(())
     }
 }
 
@@ -71,26 +60,46 @@ impl Module for OsHang {
         Ok(())
     }
 
-    fn protect(&mut self, calls: &mut Calls, _: &str, settings: &Payload) -> Result<(), Failure> {
+    fn protect(&mut self, calls: &mut Calls, program: &str, settings: &Payload) -> Result<(), Failure> {
         let settings: Settings = settings.read()?;
-        let Some(pin) = self.pin else { return Ok(()) };
-        calls.issue_cmd(pin, schl::WATCH, &Payload::of(&settings.every)?)?;
-        self.watch = Some(Watch::new(settings));
+        let name = pin_of(program);
+        let pin = calls.use_pin(&name)?;
+        if program == MACHINE {
+            calls.issue_cmd(pin, schl::WATCH, &Payload::of(&settings.every)?)?;
+        } else {
+            let node = calls.use_pin(node::NAME)?;
+            calls.subscr_event(node, node::RETURNED)?;
+            calls.subscr_event(pin, schl::SWITCHED)?;
+            self.node = Some(node);
+        }
+        self.watches.insert(name, Watch::new(pin, settings));
         Ok(())
     }
 
-    fn release(&mut self, _: &mut Calls, _: &str) {
-        self.watch = None;
+    fn release(&mut self, calls: &mut Calls, program: &str) {
+        if let Some(watch) = self.watches.remove(&pin_of(program)).filter(|_| program != MACHINE) {
+            calls.release_pin(watch.pin);
+        }
     }
 
     fn on_event(&mut self, calls: &mut Calls, event: &Event) -> Result<(), Failure> {
-        let (Some(pin), Some(watch)) = (self.pin, &mut self.watch) else { return Ok(()) };
-        let (starved, probes) = watch.see(&event.payload.read()?);
-        for starved in starved {
-            calls.issue_cmd(pin, schl::FLAG, &Payload::of(&starved)?)?;
+        if event.pin == node::NAME {
+            let Returned { node, .. } = event.payload.read()?;
+            return self.returned(calls, &node);
         }
-        for number in probes {
-            calls.issue_cmd(pin, schl::PROBE, &Payload::of(&number)?)?;
+        let (Some(pin), Some(watch)) = (self.pin, self.watches.get_mut(event.pin)) else { return Ok(()) };
+        let (starved, probes) = watch.see(&event.payload.read()?);
+        let node = event.pin.strip_suffix(schl::NAME).and_then(|node| node.strip_suffix('/')).map(String::from);
+        for what in starved {
+            calls.issue_cmd(pin, schl::FLAG, &Payload::of(&Flagged { node: node.clone(), what })?)?;
+        }
+        for number in probes.into_iter().filter(|_| watch.probes) {
+            let probed = calls.issue_cmd(watch.pin, schl::PROBE, &Payload::of(&number)?);
+            if let Err(failure) = probed {
+                // Where it may not be done it is not asked for again and again.
+                watch.probes = node.is_none();
+                return Err(failure);
+            }
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ pub use programs::Programs;
 pub use run_queues::RunQueues;
 
 use outlast_core::{Event, Failure, Payload, Pin};
-use outlast_interfaces::schl::{Starved, FLAG, NAME, WATCH};
+use outlast_interfaces::schl::{Flagged, FLAG, NAME, SWITCHED, WATCH};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::mem::zeroed;
@@ -15,13 +15,16 @@ use std::rc::Rc;
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
+/// Nobody may want a look more often.
+const SHORTEST: Duration = Duration::from_millis(10);
+
 /// Where modules' wishes lie until the host sees to them.
 #[derive(Default)]
 pub struct Desk {
     /// How often to look; none: nobody wants to know.
     pub every: Option<Duration>,
     /// What is to be told.
-    pub flags: Vec<Starved>,
+    pub flags: Vec<Flagged>,
     /// Whether something may be told of.
     pub is_looking: bool,
     /// Threads that are to run on these processors, and may not have done so yet.
@@ -37,6 +40,9 @@ impl Pin for Schl {
         match operation {
             WATCH => {
                 let every: Duration = argument.read()?;
+                if every < SHORTEST {
+                    return Err(refused("that often would be all that this machine does"));
+                }
                 desk.every = Some(desk.every.map_or(every, |other| other.min(every)));
             }
             FLAG if !desk.is_looking => return Err(refused("nobody looks")),
@@ -44,6 +50,12 @@ impl Pin for Schl {
             _ => desk.probe(argument.read()?).map_err(|e| refused(&e.to_string()))?,
         }
         Ok(Payload::NONE)
+    }
+
+    fn wanted(&mut self, event: &'static str, is_wanted: bool) {
+        if event == SWITCHED && !is_wanted {
+            self.0.borrow_mut().every = None;
+        }
     }
 }
 

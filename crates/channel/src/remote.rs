@@ -1,0 +1,71 @@
+//! A node as whoever uses its pins sees it.
+
+use crate::channel::{Command, Hub};
+use outlast_core::Payload;
+use std::sync::mpsc::{channel, Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+/// A node that can be asked. Calls wait for its answer, so they belong to threads that nothing else waits for.
+#[derive(Clone)]
+pub struct Remote {
+    name: String,
+    number: usize,
+    hub: Hub,
+    limit: Duration,
+}
+
+impl Remote {
+    pub(crate) fn new(name: String, number: usize, hub: Hub, limit: Duration) -> Self {
+        Self { name, number, hub, limit }
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Uses a pin from now on, also after the node has been away; while it is, this is not known to be possible.
+    ///
+    /// # Errors
+    /// In words: the node refuses.
+    pub fn use_pin(&self, pin: &str) -> Result<(), String> {
+        let (reply, answer) = channel();
+        self.hub.say(Command::Use { node: self.number, pin: pin.into(), is_wanted: true, reply: Some(reply) });
+        let used = self.wait(&answer).map(drop);
+        if used.is_err() {
+            self.release_pin(pin);
+        }
+        used
+    }
+
+    pub fn release_pin(&self, pin: &str) {
+        self.hub.say(Command::Use { node: self.number, pin: pin.into(), is_wanted: false, reply: None });
+    }
+
+    /// Wants to be told of an event, or no longer.
+    pub fn want_event(&self, pin: &str, event: &str, is_wanted: bool) {
+        let (node, pin, event) = (self.number, pin.into(), event.into());
+        self.hub.say(Command::Want { node, pin, event, is_wanted });
+    }
+
+    /// Has an operation performed there.
+    ///
+    /// # Errors
+    /// In words: it is not there, refuses, or has not answered in time.
+    pub fn issue_cmd(&self, pin: &str, operation: &str, argument: &Payload) -> Result<Payload, String> {
+        let (reply, answer) = channel();
+        let (pin, operation, argument) = (pin.into(), operation.into(), argument.clone());
+        self.hub.say(Command::Issue { node: self.number, pin, operation, argument, reply });
+        self.wait(&answer)
+    }
+
+    fn wait(&self, answer: &Receiver<Result<Payload, String>>) -> Result<Payload, String> {
+        let name = &self.name;
+        match answer.recv_timeout(self.limit) {
+            Ok(answer) => answer,
+            Err(RecvTimeoutError::Timeout) => {
+                Err(format!("the node {name} has not answered within {:?}, and may still do it", self.limit))
+            }
+            Err(RecvTimeoutError::Disconnected) => Err(format!("the node {name} cannot be used from here")),
+        }
+    }
+}

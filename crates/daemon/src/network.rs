@@ -1,0 +1,158 @@
+//! Other nodes: the channel to them and the modules that look after them, as long as a file says that there are any.
+
+use crate::starvation::Inbox;
+use crate::tell::{tell, NODES_REFUSED};
+use crate::teller::{replace, Teller};
+use outlast_channel::{queue, Channel, Key, Nodes, Status, To};
+use outlast_core::Manifest;
+use outlast_interfaces::oshang::Settings;
+use outlast_interfaces::FOR_OTHER_NODES;
+use outlast_pins::{Abroad, Heard};
+use outlast_supervisor::clock;
+use outlast_supervisor::say::say;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::Sender;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// What the person asked for.
+pub struct Network {
+    /// The file that says which there are.
+    pub nodes: PathBuf,
+    /// This node's own key.
+    pub key: PathBuf,
+    /// The modules that look after other nodes.
+    pub modules: Vec<Manifest>,
+    /// Where it is written what is known of them.
+    pub shown: PathBuf,
+}
+
+/// What is known of other nodes, as the daemon writes it down every second.
+#[derive(Serialize, Deserialize)]
+pub struct Shown {
+    /// When, on a clock that begins with the machine.
+    at: Duration,
+    pub key: String,
+    /// Where this node listens.
+    pub listens: Option<String>,
+    pub nodes: Vec<Status>,
+}
+
+/// What is older was left by a daemon that runs no more.
+const OLD: Duration = Duration::from_secs(5);
+
+impl Shown {
+    /// None: no daemon runs, or there are no other nodes.
+    pub fn read(path: &Path) -> Option<Self> {
+        let shown: Self = serde_json::from_slice(&std::fs::read(path).ok()?).ok()?;
+        let now = Duration::from_nanos(clock::monotonic());
+        now.checked_sub(shown.at).is_some_and(|age| age < OLD).then_some(shown)
+    }
+}
+
+/// The same, as it runs.
+pub struct Running {
+    request: Network,
+    settings: Settings,
+    teller: Arc<Teller>,
+    machine: Sender<Inbox>,
+    now: Option<Now>,
+}
+
+struct Now {
+    nodes: Nodes,
+    key: String,
+    channel: Arc<Channel>,
+    abroad: JoinHandle<()>,
+}
+
+impl Running {
+    pub fn new(request: Network, settings: Settings, teller: Arc<Teller>, machine: Sender<Inbox>) -> Self {
+        Self { request, settings, teller, machine, now: None }
+    }
+
+    /// Reads the file. One with an error is refused as a whole, and what it said before still counts.
+    pub fn read(&mut self) {
+        let nodes = match Nodes::read(&self.request.nodes, &FOR_OTHER_NODES) {
+            Ok(nodes) => nodes,
+            Err(refusal) => return refused(&refusal),
+        };
+        if nodes.as_ref() == self.now.as_ref().map(|now| &now.nodes) {
+            return;
+        }
+        self.stop();
+        if let Some(nodes) = nodes {
+            match self.begin(nodes) {
+                Ok(now) => self.now = Some(now),
+                Err(why) => refused(&format_args!("{}: {why}", self.request.nodes.display())),
+            }
+        }
+    }
+
+    fn begin(&self, nodes: Nodes) -> Result<Now, String> {
+        let own = Key::open_or_make(&self.request.key).map_err(|e| e.to_string())?;
+        let (to, news) = queue();
+        let machine = self.machine.clone();
+        // Should it have ended, that was said.
+        let visits = Box::new(move |visit| drop(machine.send(Inbox::Visit(visit))));
+        let notices = Box::new(|line: &str| say(format_args!("{line}")));
+        let to = To { visits, news: to, notices };
+        let channel = Channel::begin(&nodes, &own, FOR_OTHER_NODES.to_vec(), to).map_err(|e| e.to_string())?;
+        let channel = Arc::new(channel);
+        let _ = self.machine.send(Inbox::Hub(Some(channel.hub())));
+        let (of_thread, teller) = (Arc::clone(&channel), Arc::clone(&self.teller));
+        let (settings, modules) = (self.settings, self.request.modules.clone());
+        let watched: Vec<String> = nodes.nodes.iter().filter(|node| node.watch).map(|node| node.name.clone()).collect();
+        let work = move || match Abroad::new(of_thread, news, &settings, &modules, &watched) {
+            Ok(abroad) => hear(abroad, &teller),
+            Err(failure) => refused(&format_args!("a module cannot look after other nodes: {failure}")),
+        };
+        let abroad = std::thread::Builder::new().name("abroad".into()).spawn(work).map_err(|e| e.to_string())?;
+        let listens = channel.address().map_or("nowhere".into(), |address| address.to_string());
+        say(format_args!("nodes: {} in {}, listens: {listens}", nodes.nodes.len(), self.request.nodes.display()));
+        Ok(Now { nodes, key: own.public().to_string(), channel, abroad })
+    }
+
+    /// Speaks to none any more.
+    pub fn stop(&mut self) {
+        let Some(Now { channel, abroad, .. }) = self.now.take() else { return };
+        channel.stop();
+        drop(channel);
+        // What it panicked with was said.
+        let _ = abroad.join();
+        let _ = self.machine.send(Inbox::Hub(None));
+        let _ = std::fs::remove_file(&self.request.shown);
+    }
+
+    /// Writes down what is known of them.
+    pub fn show(&self) {
+        let Some(now) = &self.now else { return };
+        let shown = Shown {
+            at: Duration::from_nanos(clock::monotonic()),
+            key: now.key.clone(),
+            listens: now.channel.address().map(|address| address.to_string()),
+            nodes: now.channel.statuses(),
+        };
+        // Where there is no room, nothing is known.
+        let _ = serde_json::to_vec(&shown).ok().and_then(|bytes| replace(&self.request.shown, &bytes));
+    }
+}
+
+fn refused(why: &dyn std::fmt::Display) {
+    tell(&NODES_REFUSED, Vec::new(), format_args!("{why}"));
+}
+
+fn hear(mut abroad: Abroad, teller: &Teller) {
+    while let Some(heard) = abroad.next() {
+        for heard in heard {
+            match heard {
+                Heard::Flagged(flagged) => teller.starved(&flagged),
+                Heard::Vanished(vanished) => teller.vanished(&vanished.node, &vanished.why),
+                Heard::Returned(returned) => teller.returned(&returned.node, returned.after),
+                Heard::Said(line) => say(format_args!("{line}")),
+            }
+        }
+    }
+}
