@@ -15,6 +15,7 @@ mod pmc;
 mod proc;
 mod protection;
 mod schl;
+mod sect;
 mod seen;
 mod sig;
 mod sysc;
