@@ -17,6 +17,7 @@ use crate::thread::{pending_bit, Thread};
 use core::sync::atomic::Ordering::*;
 use outlast_image::kernel::SignalAction;
 use outlast_image::mutant::Mutant;
+use outlast_image::sections::REGISTRIES;
 use outlast_image::taking_part::{ask, OPTION};
 
 /// A function of the program's; none if `entry` is 0.
@@ -41,13 +42,15 @@ pub struct TakingPart {
     is_asked: u64,
     /// A recovery that the function after one has yet to be told of; 0 for none.
     recovery: u64,
+    /// Its registries of code sections; 0 for none. The engine never looks inside.
+    sections: [u64; REGISTRIES],
     dirty: u64,
 }
 
 impl TakingPart {
     pub const NOTHING: Self = {
         let none = Function { entry: 0, argument: 0, exit: 0, thread: 0 };
-        Self { before: none, after: none, is_asked: 0, recovery: 0, dirty: 0 }
+        Self { before: none, after: none, is_asked: 0, recovery: 0, sections: [0; REGISTRIES], dirty: 0 }
     };
 
     /// Is the function before a commit to be called? Not while one of the functions runs: protection does not wait for it.
@@ -80,9 +83,27 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> Outcome {
             e.part.dirty = 1;
             0
         }
+        ask::SECTIONS => register(e, entry),
         ask::RETURN => return returned(e, t, call),
         _ => err::EINVAL,
     })
+}
+
+/// Another registry of code sections. More than there is room for are not looked at.
+fn register(e: &mut Engine, registry: u64) -> i64 {
+    if !e.part.sections.contains(&registry) {
+        let Some(place) = e.part.sections.iter_mut().find(|place| **place == 0) else { return err::ENOMEM };
+        (*place, e.part.dirty) = (registry, 1);
+        show_sections(e);
+    }
+    0
+}
+
+/// Says where they are to who looks on.
+fn show_sections(e: &Engine) {
+    for (shown, address) in control().threads.sections.iter().zip(e.part.sections) {
+        shown.store(address, Release);
+    }
 }
 
 /// The program wants a commit; it goes on once that is made.
@@ -197,4 +218,5 @@ pub fn load(e: &mut Engine) {
     let bytes = bytemuck::bytes_of_mut(&mut part);
     let is_whole = e.store().object(object::TAKING_PART, 0, bytes) == Some(bytes.len());
     e.part = if is_whole { part } else { TakingPart::NOTHING };
+    show_sections(e);
 }

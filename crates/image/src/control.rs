@@ -302,6 +302,8 @@ pub struct ThreadBlocks {
     pub tid: AtomicU32,
     /// The same: what the program calls it. Four bytes.
     pub number: AtomicU32,
+    /// Addresses of the program's own registries of code sections, as [`crate::sections`] has them; 0: none.
+    pub sections: [AtomicU64; crate::sections::REGISTRIES],
 }
 
 /// First word of a control page.

@@ -20,5 +20,6 @@ pub mod mutant;
 pub mod notifiers;
 pub mod pending;
 pub mod region;
+pub mod sections;
 pub mod successor;
 pub mod taking_part;

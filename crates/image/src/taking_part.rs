@@ -22,6 +22,8 @@ pub mod ask {
     pub const AFTER_RECOVERY: u64 = 6;
     /// One of these functions has returned.
     pub const RETURN: u64 = 7;
+    /// Third argument: a [`crate::sections::Registry`] of the program's. 0, also where it is known already.
+    pub const SECTIONS: u64 = 8;
 }
 
 /// Which recovery it was: the second argument of the function after it. The numbers of the rungs.

@@ -22,6 +22,7 @@ pub mod plugin;
 pub mod pmc;
 pub mod proc;
 pub mod schl;
+pub mod sect;
 pub mod sig;
 pub mod storm;
 pub mod sysc;
@@ -43,11 +44,12 @@ pub struct Missing {
 }
 
 /// The pins that exist.
-pub const PINS: [&Interface; 11] = [
+pub const PINS: [&Interface; 12] = [
     &proc::INTERFACE,
     &sysc::INTERFACE,
     &peri::INTERFACE,
     &pmc::INTERFACE,
+    &sect::INTERFACE,
     &schl::INTERFACE,
     &sig::INTERFACE,
     &mem::INTERFACE,

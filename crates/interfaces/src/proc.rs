@@ -5,6 +5,7 @@
 
 use crate::named;
 use crate::pmc::Wait;
+use crate::sect;
 use outlast_core::Interface;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -167,6 +168,8 @@ pub enum Stays {
         /// The section's check value: it should have been out by then.
         check: Duration,
     },
+    /// The same of a section that the program or a person names.
+    Lingers { section: sect::Section, count: Duration, check: Duration },
     /// It waits for what another thread has, which waits for the next, and the last one for the first: each with its number.
     Deadlock(Vec<(i32, Wait)>),
     /// In the module's own words, where it looks at something else.

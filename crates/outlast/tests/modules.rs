@@ -106,7 +106,7 @@ fn each_module_is_added_told_otherwise_and_removed() {
     let pins = pins.as_array().unwrap().iter().filter(|pin| pin["programs"] == serde_json::json!(["it"]));
     assert_eq!(
         pins.map(|pin| pin["name"].as_str().unwrap()).collect::<Vec<_>>(),
-        ["proc", "sysc", "peri", "pmc", "mem", "file"]
+        ["proc", "sysc", "peri", "pmc", "sect", "mem", "file"]
     );
     assert_eq!(it.end().status.code(), Some(0));
 }

@@ -18,6 +18,7 @@ mod proc;
 mod protection;
 mod remote;
 mod schl;
+mod sect;
 mod seen;
 mod sig;
 mod sysc;

@@ -10,6 +10,7 @@ use crate::net::Net;
 use crate::peri::Peri;
 use crate::pmc::Pmc;
 use crate::proc::Proc;
+use crate::sect::Sect;
 use crate::seen::{seen, Sight};
 use crate::sig::Sig;
 use crate::sysc::Sysc;
@@ -19,7 +20,8 @@ use outlast_image::inject::option;
 use outlast_interfaces::proc::{self, Death, Decision, Step, Stuck};
 use outlast_interfaces::sysc::Visible;
 use outlast_interfaces::{
-    checkpoint, crash, dbr, file, generations, hang, ipc, leaks, mem, net, peri, plugin, pmc, sig, storm, sysc, visible,
+    checkpoint, crash, dbr, file, generations, hang, ipc, leaks, mem, net, peri, plugin, pmc, sect, sig, storm, sysc,
+    visible,
 };
 use outlast_supervisor::again;
 use outlast_supervisor::clock;
@@ -248,11 +250,12 @@ const ASKED: u32 = 4;
 /// Makes the pins known that exist, over this desk.
 fn install(kernel: &mut Microkernel, desk: &Shared) {
     type Over = fn(Shared) -> Box<dyn Pin>;
-    let pins: [(_, Over); 10] = [
+    let pins: [(_, Over); 11] = [
         (&proc::INTERFACE, |desk| Box::new(Proc(desk))),
         (&sysc::INTERFACE, |desk| Box::new(Sysc(desk))),
         (&peri::INTERFACE, |desk| Box::new(Peri(desk))),
         (&pmc::INTERFACE, |desk| Box::new(Pmc(desk))),
+        (&sect::INTERFACE, |desk| Box::new(Sect(desk))),
         (&sig::INTERFACE, |desk| Box::new(Sig(desk))),
         (&mem::INTERFACE, |desk| Box::new(Mem(desk))),
         (&file::INTERFACE, |desk| Box::new(File(desk))),
@@ -309,9 +312,13 @@ impl Decides for Protection {
         self.desk.borrow().looks.values().min().copied()
     }
 
-    fn counted(&mut self, counts: &[pmc::Count]) -> Option<proc::Hang> {
-        let payload = Payload::of(&counts).ok()?;
+    fn counted(&mut self, counts: &[pmc::Count], sections: &[sect::Thread]) -> Option<proc::Hang> {
+        let (payload, sections) = (Payload::of(&counts).ok()?, (sections, Payload::of(&sections).ok()?));
         self.desk.borrow_mut().look();
+        // Of a thread that hangs in both the section that has a name says more.
+        if !sections.0.is_empty() {
+            self.raise(sect::NAME, sect::SEEN, sections.1);
+        }
         self.raise(pmc::NAME, pmc::COUNTED, payload);
         let notices = self.kernel.take_notices();
         self.note(notices);

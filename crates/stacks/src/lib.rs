@@ -78,6 +78,15 @@ impl Process {
         addresses.into_iter().map(|frame| self.frame(frame)).collect()
     }
 
+    /// The function at this address: `parse (answers+0x11cc)`.
+    pub fn function(&self, address: u64) -> String {
+        let frame = self.frame(FrameAddress::from_instruction_pointer(address));
+        match (&frame.function, &frame.file) {
+            (Some((function, 0)), Some((file, at))) => format!("{function} ({file}+{at:#x})"),
+            _ => frame.to_string(),
+        }
+    }
+
     fn frame(&self, frame: FrameAddress) -> Frame {
         // The instruction behind a call may be another function's.
         let within = frame.address_for_lookup();

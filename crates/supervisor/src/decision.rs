@@ -8,6 +8,7 @@ pub use outlast_interfaces::proc::{
     Cause, Death, Decision, Hang, Hung, Leak, Resource, Respawn, Shortage, Standing, Starvation, Stays, Step, Storm,
     Stuck, Surroundings,
 };
+use outlast_interfaces::sect;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -50,8 +51,8 @@ pub trait Decides {
     /// How often the program's threads are to be looked at, if at all.
     fn looks_every(&self) -> Option<Duration>;
 
-    /// They were looked at. A thread that hangs: the process is to end for it.
-    fn counted(&mut self, counts: &[Count]) -> Option<Hang>;
+    /// They were looked at, and the sections that have names. A thread that hangs: the process is to end for it.
+    fn counted(&mut self, counts: &[Count], sections: &[sect::Thread]) -> Option<Hang>;
 
     /// What was to be told of when they were looked at last: a thread that does not get on, and would not after a recovery.
     fn starved(&mut self) -> Option<Starvation>;

@@ -6,6 +6,7 @@ use crate::decision::{Hang, Hung, Starvation, Stays};
 use crate::locks::{self, Elsewhere};
 use crate::log::{Entry, Kind};
 use crate::processes;
+use crate::sections;
 use crate::stacks;
 use crate::supervisor::Supervisor;
 use libc::pid_t;
@@ -60,22 +61,26 @@ impl Supervisor {
         }
         // The engine's own work is none of a section's: what was counted begins anew.
         if [phase::COMMIT, phase::FOLD, phase::RESTORE].contains(&control.phase.load(Acquire)) {
-            self.decides.counted(&[]);
+            self.decides.counted(&[], &[]);
             return;
         }
-        let counts = counts(self.pid, &control.threads, &mut self.looking.elsewhere);
+        // First where they are: what they compute afterwards is not held against them.
+        let slots = sections::read(self.pid, &control.threads);
+        let blocks = blocks::read(self.pid, &control.threads);
+        let counts = counts(self.pid, &blocks, &mut self.looking.elsewhere);
+        let sections = sections::of_threads(&slots, &blocks, &counts);
         self.looking.blind = if counts.is_empty() { self.looking.blind.saturating_add(1) } else { 0 };
         if self.looking.blind == BLIND {
             // Yama, for example, where another supervisor has taken over, which is not the program's parent.
             let what = "hang: the program's memory cannot be read here, so that no hang is found";
             self.log.add(&Entry::new(Kind::ModuleFailed).cause(what).pid(self.pid));
         }
-        let (hang, starved) = (self.decides.counted(&counts), self.decides.starved());
+        let (hang, starved) = (self.decides.counted(&counts, &sections), self.decides.starved());
         self.log_failures();
         if let Some(starved) = starved {
             self.log.add(&Entry::new(Kind::Starved).cause(starves(&starved)).pid(self.pid));
         }
-        if let Some(hang) = hang {
+        if let Some(hang) = hang.filter(|hang| !sections::has_left(&slots, &blocks, hang)) {
             self.end_hung(&hang);
         }
     }
@@ -83,19 +88,26 @@ impl Supervisor {
     fn end_hung(&mut self, hang: &Hang) {
         let Hang { section, has_moved, .. } = *hang;
         let stacks = stacks::of_hang(self.pid, hang, &self.generation.control().threads);
-        self.log.add(&Entry::new(Kind::Hung).cause(told(hang)).stacks(stacks).pid(self.pid));
+        self.log.add(&Entry::new(Kind::Hung).cause(told(self.pid, hang)).stacks(stacks).pid(self.pid));
         self.looking.hung = Some(Hung { section, has_moved });
         self.kin.end(self.pid);
     }
 }
 
 /// In the words of the log.
-fn told(hang: &Hang) -> String {
+fn told(pid: pid_t, hang: &Hang) -> String {
     let Hang { thread, section, .. } = *hang;
     match &hang.why {
         Stays::Computes { count, check } => {
             let (count, check) = (count.as_secs_f64(), check.as_secs_f64());
             format!("thread {thread} has computed for {count:.2} s since the call before {section:#x}, where {check:.2} s are enough")
+        }
+        Stays::Lingers { section, count, check } => {
+            let (count, check) = (count.as_secs_f64(), check.as_secs_f64());
+            let section = sections::name(pid, *section);
+            format!(
+                "thread {thread} has computed for {count:.2} s in the section {section}, where {check:.2} s are enough"
+            )
         }
         Stays::Deadlock(cycle) => {
             let waits = cycle.iter().map(|(thread, Wait { lock, at, owner })| {
@@ -119,8 +131,7 @@ fn starves(starvation: &Starvation) -> String {
 }
 
 /// What each of the program's threads has done; those of which that cannot be known are left out.
-fn counts(pid: pid_t, blocks: &ThreadBlocks, elsewhere: &mut Elsewhere) -> Vec<Count> {
-    let blocks = blocks::read(pid, blocks);
+fn counts(pid: pid_t, blocks: &[Block], elsewhere: &mut Elsewhere) -> Vec<Count> {
     let kernels = |number: u32| blocks.iter().find(|block| block.number == number).map(|block| block.thread);
     elsewhere.keep(|thread| blocks.iter().any(|block| block.thread == thread));
     let count = |&Block { thread, at, run, .. }: &Block| {

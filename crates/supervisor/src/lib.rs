@@ -69,6 +69,7 @@ pub mod reports;
 pub mod respawn;
 pub mod resume;
 pub mod say;
+mod sections;
 pub mod sentence;
 pub mod session;
 pub mod shortage;

@@ -16,10 +16,10 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// The stacks of the threads that hang, a line each: `thread 12: inner+0x4 (file+0x1234) < outer+0x8 (…) < …`.
 pub fn of_hang(pid: pid_t, hang: &Hang, blocks: &ThreadBlocks) -> Vec<String> {
     let threads: Vec<pid_t> = match &hang.why {
-        Stays::Computes { .. } | Stays::Told(_) => vec![hang.thread],
+        Stays::Computes { .. } | Stays::Lingers { .. } | Stays::Told(_) => vec![hang.thread],
         Stays::Deadlock(cycle) => cycle.iter().map(|(thread, _)| *thread).collect(),
     };
-    let computes = matches!(hang.why, Stays::Computes { .. });
+    let computes = matches!(hang.why, Stays::Computes { .. } | Stays::Lingers { .. });
     let blocks = blocks::read(pid, blocks);
     let mut process = Process::look(pid);
     let word = |address| {
@@ -37,7 +37,7 @@ pub fn of_hang(pid: pid_t, hang: &Hang, blocks: &ThreadBlocks) -> Vec<String> {
 }
 
 /// Where a thread that computes is, if that is not in the engine.
-fn now(thread: pid_t) -> Option<At> {
+pub fn now(thread: pid_t) -> Option<At> {
     trace::seize_gently(thread).and_then(|()| trace::interrupt(thread)).ok()?;
     let stopped = matches!(trace::wait_stop_for(thread, PATIENCE), Ok(Some(_)));
     let regs = if stopped { trace::registers(thread).ok() } else { None };

@@ -6,6 +6,7 @@
 
 #[cfg(unix)]
 mod module;
+mod named;
 mod sections;
 mod threads;
 mod unscheduled;

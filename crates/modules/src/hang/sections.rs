@@ -13,10 +13,15 @@ const MARGIN: u32 = 3;
 const MOST_SECTIONS: usize = 512;
 const MOST_EXITS: usize = 16;
 
-/// All sections of a program.
-#[derive(Default)]
-pub struct Sections {
-    known: BTreeMap<u64, Section>,
+/// All sections of a program, by what tells them apart.
+pub struct Sections<K> {
+    known: BTreeMap<K, Section>,
+}
+
+impl<K> Default for Sections<K> {
+    fn default() -> Self {
+        Self { known: BTreeMap::new() }
+    }
 }
 
 #[derive(Default)]
@@ -26,14 +31,14 @@ struct Section {
     exits: BTreeMap<u64, VecDeque<Duration>>,
 }
 
-impl Sections {
-    /// A thread has left a section by this exit; it had computed for at least `count` in it.
-    pub fn left(&mut self, section: u64, exit: u64, count: Duration) {
+impl<K: Ord> Sections<K> {
+    /// A thread has left a section by this exit, so often; it had computed for `count` in it, and no longer the other times.
+    pub fn left(&mut self, section: K, exit: u64, times: u64, count: Duration) {
         if self.known.len() >= MOST_SECTIONS && !self.known.contains_key(&section) {
             return;
         }
         let section = self.known.entry(section).or_default();
-        section.left += 1;
+        section.left += times;
         if section.exits.len() >= MOST_EXITS && !section.exits.contains_key(&exit) {
             return;
         }
@@ -46,7 +51,7 @@ impl Sections {
 
     /// From what count on a thread in this section hangs; none: too little is known of it. Of the exit with the largest average the largest count
     /// is taken, several times, but never less than `threshold`.
-    pub fn check_value(&self, section: u64, threshold: Duration) -> Option<Duration> {
+    pub fn check_value(&self, section: K, threshold: Duration) -> Option<Duration> {
         let section = self.known.get(&section).filter(|section| section.left >= TRAINED)?;
         let average = |history: &&VecDeque<Duration>| history.iter().sum::<Duration>() / history.len().max(1) as u32;
         let slowest = section.exits.values().max_by_key(average)?;
@@ -68,10 +73,10 @@ mod tests {
     fn nothing_is_concluded_from_little() {
         let mut sections = Sections::default();
         for n in 1..TRAINED {
-            sections.left(1, 2, ms(n));
+            sections.left(1, 2, 1, ms(n));
         }
         assert_eq!(sections.check_value(1, THRESHOLD), None);
-        sections.left(1, 2, ms(1));
+        sections.left(1, 2, 1, ms(1));
         assert!(sections.check_value(1, THRESHOLD).is_some());
         assert_eq!(sections.check_value(2, THRESHOLD), None);
     }
@@ -80,26 +85,26 @@ mod tests {
     fn the_exit_with_the_largest_average_counts() {
         let mut sections = Sections::default();
         for _ in 0..HISTORY {
-            sections.left(1, 2, ms(1));
-            sections.left(1, 3, ms(500));
+            sections.left(1, 2, 1, ms(1));
+            sections.left(1, 3, 1, ms(500));
         }
         // One that happened once, by an exit that is quick otherwise.
-        sections.left(1, 2, ms(900));
+        sections.left(1, 2, 1, ms(900));
         assert_eq!(sections.check_value(1, THRESHOLD), Some(ms(1500)));
     }
 
     #[test]
     fn trivial_cases_make_no_small_check_value() {
         let mut sections = Sections::default();
-        (0..TRAINED).for_each(|_| sections.left(1, 2, Duration::ZERO));
+        (0..TRAINED).for_each(|_| sections.left(1, 2, 1, Duration::ZERO));
         assert_eq!(sections.check_value(1, THRESHOLD), Some(THRESHOLD));
     }
 
     #[test]
     fn what_was_long_ago_is_forgotten() {
         let mut sections = Sections::default();
-        sections.left(1, 2, ms(10_000));
-        (0..HISTORY).for_each(|_| sections.left(1, 2, ms(100)));
+        sections.left(1, 2, 1, ms(10_000));
+        (0..HISTORY).for_each(|_| sections.left(1, 2, 1, ms(100)));
         assert_eq!(sections.check_value(1, THRESHOLD), Some(ms(300)));
     }
 
@@ -107,8 +112,8 @@ mod tests {
     fn a_program_of_very_many_sections_takes_bounded_memory() {
         let mut sections = Sections::default();
         for n in 0..100_000 {
-            sections.left(n, n, ms(1));
-            sections.left(0, n, ms(1));
+            sections.left(n, n, 1, ms(1));
+            sections.left(0, n, 1, ms(1));
         }
         assert!(sections.known.len() == MOST_SECTIONS && sections.known[&0].exits.len() == MOST_EXITS);
     }

@@ -13,7 +13,7 @@ use std::time::Duration;
 /// Of one program.
 pub struct Threads {
     settings: Settings,
-    sections: Sections,
+    sections: Sections<u64>,
     seen: BTreeMap<i32, Seen>,
 }
 
@@ -101,7 +101,7 @@ impl Threads {
         if count.count < seen.now {
             *seen = begins(false);
         } else if (seen.run, seen.section) != (count.run, count.section) {
-            self.sections.left(seen.section, count.section, seen.now - seen.began);
+            self.sections.left(seen.section, count.section, 1, seen.now - seen.began);
             *seen = begins(true);
         }
         seen.waits = if count.wait == seen.wait { seen.waits.saturating_add(1) } else { 0 };

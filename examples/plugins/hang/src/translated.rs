@@ -30,6 +30,8 @@ pub fn hang(hang: proc::Hang) -> wit::Hang {
             wit::Stays::Deadlock(cycle.into_iter().map(|(thread, of)| (thread, wait(of))).collect())
         }
         proc::Stays::Told(why) => wit::Stays::Told(why),
+        // Components are not told of sections that have names.
+        proc::Stays::Lingers { section, .. } => wit::Stays::Told(format!("{section:?}")),
     };
     wit::Hang { thread, section, has_moved, why }
 }

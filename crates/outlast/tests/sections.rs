@@ -1,0 +1,165 @@
+//! Code sections that programs name: who does not leave one is found, told of by its name and recovered; nothing else is.
+
+mod support;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Duration;
+use support::{said, until, Home};
+
+/// A conversation with a program that answers each line with its number and the line, under `outlast run --hang` and named `it`.
+struct Talk {
+    home: Home,
+    child: Child,
+    to: Option<ChildStdin>,
+    from: BufReader<ChildStdout>,
+    asked: u32,
+}
+
+impl Talk {
+    fn begin(home: Home, program: &Path, options: &[&str]) -> Self {
+        fs::write(home.file("word"), [1; 4096]).unwrap();
+        let mut command = home.outlast(["run", "--name", "it", "--hang", "--retries", "1000"]);
+        command.args(options).arg("--").arg(program).arg(home.file("word"));
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (to, from) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
+        Self { home, child, to, from, asked: 0 }
+    }
+
+    fn say(&mut self, line: &str) {
+        self.asked += 1;
+        writeln!(self.to.as_ref().unwrap(), "{line}").unwrap();
+    }
+
+    /// Reads the answer to what was said last.
+    fn hear(&mut self, line: &str) {
+        let mut answer = String::new();
+        self.from.read_line(&mut answer).unwrap();
+        assert_eq!(answer, format!("{} {line}\n", self.asked), "{:#?}", self.home.log("it"));
+    }
+
+    fn ask(&mut self, line: &str) {
+        self.say(line);
+        self.hear(line);
+    }
+
+    /// Works for as long as it takes to know the program's sections.
+    fn train(&mut self) {
+        for _ in 0..40 {
+            self.ask("work");
+            std::thread::sleep(Duration::from_millis(260));
+        }
+    }
+
+    fn hangs(&self) -> usize {
+        self.home.events("it").iter().filter(|event| *event == "hung").count()
+    }
+
+    /// Has it hang by this line, ends that once it was found, and awaits that it goes on: what the log says.
+    fn hang(&mut self, line: &str) -> String {
+        let hangs = self.hangs();
+        self.say(line);
+        self.home.await_event("it", "hung", hangs + 1);
+        fs::write(self.home.file("word"), [0; 4096]).unwrap();
+        self.hear(line);
+        self.ask("work");
+        fs::write(self.home.file("word"), [1; 4096]).unwrap();
+        let log = self.home.log("it");
+        log.iter().rfind(|entry| entry["event"] == "hung").unwrap()["cause"].as_str().unwrap().into()
+    }
+
+    fn end(mut self) {
+        drop(self.to.take());
+        assert_eq!(self.child.wait().unwrap().code(), Some(3));
+    }
+}
+
+fn api() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../api")
+}
+
+fn build(compiler: &str, arguments: &[&str], sources: &[&Path], to: &Path) {
+    let mut command = Command::new(compiler);
+    command.args(["-Wall", "-Wextra", "-Werror", "-pthread", "-I"]).arg(api()).args(arguments);
+    let output = command.args(sources).arg("-o").arg(to).output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+}
+
+fn source(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sections").join(name)
+}
+
+fn named(home: &Home, compiler: &str) -> PathBuf {
+    let program = home.file("named");
+    build(compiler, &["-O2"], &[&source("named.c")], &program);
+    program
+}
+
+#[test]
+fn who_stays_in_a_section_that_has_a_name_is_found_by_its_name_and_goes_on() {
+    let home = Home::new();
+    let program = named(&home, "gcc");
+    let mut talk = Talk::begin(home, &program, &[]);
+    talk.train();
+    talk.ask("threads");
+    talk.ask("handlers");
+    talk.ask("long");
+    assert_eq!(talk.hangs(), 0);
+    for (line, name) in [("outer", "outer loop"), ("inner", "inner"), ("overlap", "inner"), ("scope", "the last")] {
+        let told = talk.hang(&format!("hang {line}"));
+        assert!(told.contains(&format!("in the section {name}, where")), "{line}: {told}");
+    }
+    talk.end();
+}
+
+#[test]
+fn a_second_thread_that_stays_in_one_is_found_too() {
+    let home = Home::new();
+    let program = named(&home, "clang");
+    let mut talk = Talk::begin(home, &program, &[]);
+    talk.train();
+    let hangs = talk.hangs();
+    talk.ask("thread");
+    talk.home.await_event("it", "hung", hangs + 1);
+    fs::write(talk.home.file("word"), [0; 4096]).unwrap();
+    talk.ask("work");
+    let log = talk.home.log("it");
+    let told = log.iter().rfind(|entry| entry["event"] == "hung").unwrap()["cause"].to_string();
+    assert!(told.contains("in the section inner, where"), "{told}");
+    talk.end();
+}
+
+#[test]
+fn kills_in_between_change_nothing_and_what_is_often_long_is_no_hang() {
+    let home = Home::new();
+    let program = named(&home, "gcc");
+    let mut talk = Talk::begin(home, &program, &[]);
+    talk.ask("work");
+    for n in 0..20 {
+        let line = ["work", "long", "threads", "handlers"][n % 4];
+        talk.say(line);
+        std::thread::sleep(Duration::from_millis(37 * n as u64 % 300));
+        let pid = talk.home.status("it")["pid"].clone();
+        support::kill(&pid, libc::SIGKILL);
+        talk.home.await_event("it", "recovered", n + 1);
+        talk.hear(line);
+    }
+    assert_eq!(talk.hangs(), 0);
+    talk.end();
+}
+
+#[test]
+fn a_program_that_nobody_protects_does_the_same() {
+    let home = Home::new();
+    let program = named(&home, "gcc");
+    fs::write(home.file("word"), [0; 4096]).unwrap();
+    let mut child =
+        Command::new(program).arg(home.file("word")).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"work\nthreads\nhandlers\nhang inner\n").unwrap();
+    until("its end", || child.try_wait().unwrap().is_some());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "1 work\n2 threads\n3 handlers\n4 hang inner\n");
+    assert_eq!(output.status.code(), Some(3));
+}
