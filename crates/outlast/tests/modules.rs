@@ -104,7 +104,10 @@ fn each_module_is_added_told_otherwise_and_removed() {
     let pins: Value =
         serde_json::from_slice(&home.outlast(["pin", "list", "--json"]).output().unwrap().stdout).unwrap();
     let pins = pins.as_array().unwrap().iter().filter(|pin| pin["programs"] == serde_json::json!(["it"]));
-    assert_eq!(pins.map(|pin| pin["name"].as_str().unwrap()).collect::<Vec<_>>(), ["proc", "sysc", "peri", "pmc", "mem", "file"]);
+    assert_eq!(
+        pins.map(|pin| pin["name"].as_str().unwrap()).collect::<Vec<_>>(),
+        ["proc", "sysc", "peri", "pmc", "mem", "file"]
+    );
     assert_eq!(it.end().status.code(), Some(0));
 }
 
