@@ -1,7 +1,7 @@
 # make demo, make test, make bench: all a fresh Debian 12 with a Rust toolchain needs.
 CASES = cargo test --release -p outlast-cases
 
-.PHONY: build demo test bench campaign campaign-programs evaluation soak mutants power oom fuzz licences lint install-deps
+.PHONY: build demo test bench campaign campaign-programs evaluation evaluation-rmk soak mutants power oom fuzz licences lint install-deps
 
 build: install-deps
 	cargo build --release --workspace
@@ -62,6 +62,13 @@ bench: build
 EVALUATION = --out docs/evaluation
 evaluation: build
 	target/release/outlast-bench evaluation discount-checking $(EVALUATION)
+
+# RMK's tables and its figure; two hours, the most of it faults in an HTTP server, whose results lie in target/campaigns, so that what was
+# interrupted goes on. RMK="--scale 0.1 --only table-9", for example, goes to the program.
+RMK = --out docs/evaluation --campaigns target/campaigns
+evaluation-rmk: build
+	mkdir -p target/campaigns
+	target/release/outlast-bench evaluation rmk $(RMK)
 
 # Injects faults into components under load, 500 into each service, in eight registers at once and in one; some five minutes. What
 # components say as they die lies in target/campaign.log; CAMPAIGN="--faults 50 --seed 7 fs", for example, goes to the program.

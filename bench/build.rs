@@ -7,12 +7,15 @@ use std::process::Command;
 
 /// A game is measured that the cases have already.
 const GAME: &str = "../cases/programs/game.c";
+/// A client that a campaign has already.
+const SESSIONS: &str = "../campaigns/web/sessions.c";
 
 fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR")).join("programs");
     fs::create_dir_all(&out).expect("make a folder for the programs");
     println!("cargo:rerun-if-changed=programs");
     println!("cargo:rerun-if-changed={GAME}");
+    println!("cargo:rerun-if-changed={SESSIONS}");
     println!("cargo:rustc-env=BENCH_PROGRAMS={}", out.display());
     for entry in fs::read_dir("programs").expect("list programs/") {
         let source = entry.expect("list programs/").path();
@@ -22,6 +25,7 @@ fn main() {
         }
     }
     compile(Path::new(GAME), &out, &["-lncurses", "-ltinfo"]);
+    compile(Path::new(SESSIONS), &out, &[]);
 }
 
 fn compile(source: &Path, out: &Path, libraries: &[&str]) {

@@ -16,6 +16,7 @@ mod machine;
 mod measure;
 mod measurement;
 mod pipe;
+mod port;
 mod promise;
 mod report;
 mod rounds;

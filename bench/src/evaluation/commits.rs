@@ -58,7 +58,8 @@ pub fn measure(pattern: Pattern, rounds: usize, quick: bool, workshop: &Workshop
     sweep
 }
 
-fn pair(pattern: Pattern, pages: u64, number: usize, workshop: &Workshop) -> Outcome<([f64; 2], String)> {
+/// Nanoseconds of a turn, native and protected, and the circumstances of the latter.
+pub fn pair(pattern: Pattern, pages: u64, number: usize, workshop: &Workshop) -> Outcome<([f64; 2], String)> {
     let turns = (PAGES_A_RUN / pages).clamp(LEAST_TURNS, MOST_TURNS);
     let batches = turns.min(MOST_BATCHES);
     // Cold pages come again only after sixteen turns at least.

@@ -14,6 +14,7 @@ mod paper;
 mod programs;
 mod progress;
 mod results;
+mod rmk;
 mod sessions;
 mod summary;
 mod surroundings;
@@ -36,6 +37,8 @@ use surroundings::Watch;
 pub enum Paper {
     /// Discount Checking (Lowell and Chen, 1998): Table 2, Figure 2 and Figure 3; some twenty minutes
     DiscountChecking(Options),
+    /// RMK (Wang, Kalbarczyk, Gu and Iyer, 2007): Tables 7, 8 and 9 and Figure 9; two hours
+    Rmk(rmk::Options),
 }
 
 #[derive(Args)]
@@ -88,7 +91,10 @@ impl Part {
 impl Paper {
     /// Measures, and writes what was found. Returns what is to be printed.
     pub fn execute(&self, outlast: &Path) -> Outcome<String> {
-        let Self::DiscountChecking(options) = self;
+        let options = match self {
+            Self::DiscountChecking(options) => options,
+            Self::Rmk(options) => return options.execute(outlast),
+        };
         if let Some(folder) = &options.out {
             // Before twenty minutes are spent on it.
             fs::create_dir_all(folder).tried_on(folder)?;

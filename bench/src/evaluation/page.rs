@@ -57,7 +57,8 @@ The machines are a quarter of a century apart, so that shares compare better tha
     )
 }
 
-fn surroundings(surroundings: Option<&Surroundings>) -> String {
+/// When it was measured, and who else used the machine.
+pub fn surroundings(surroundings: Option<&Surroundings>) -> String {
     let Some(Surroundings { began, took, load, steal, waited }) = surroundings else {
         return "Not measured in this run.\n".into();
     };

@@ -9,7 +9,7 @@ mod generations;
 mod interactive;
 mod memory;
 mod modules;
-mod oshang;
+pub mod oshang;
 mod plugins;
 mod print;
 mod redis;

@@ -26,7 +26,7 @@ const TURNS: usize = 20;
 const TURN: Duration = Duration::from_millis(100);
 
 /// Ended with the value.
-struct Daemon(Child);
+pub struct Daemon(Child);
 
 impl Drop for Daemon {
     fn drop(&mut self) {
@@ -36,7 +36,7 @@ impl Drop for Daemon {
 }
 
 impl Daemon {
-    fn begin(workshop: &Workshop) -> Outcome<Self> {
+    pub fn begin(workshop: &Workshop) -> Outcome<Self> {
         let folder = tempfile::tempdir_in(std::env::temp_dir()).tried("make a folder")?.keep();
         let mut command = Command::new(workshop.executable("outlast"));
         command.args(["daemon", "--oshang", "only", "--lock"]).arg(folder.join("daemon.lock"));
@@ -50,7 +50,7 @@ impl Daemon {
     }
 
     /// Processor time that it has had.
-    fn time(&self) -> Duration {
+    pub fn time(&self) -> Duration {
         let of = |thread: i32| outlast_supervisor::processes::schedule_of(self.0.id() as i32, thread);
         let threads = outlast_supervisor::processes::threads_of(self.0.id() as i32);
         Duration::from_nanos(threads.into_iter().filter_map(of).map(|(ran, _)| ran).sum())

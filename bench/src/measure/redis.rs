@@ -3,15 +3,13 @@
 use crate::failure::{Failure, Outcome, Tried};
 use crate::launch::{Launch, Side, Streams};
 use crate::measurement::{Collected, Measurement};
+use crate::port;
 use crate::promise::{Promise, Relation, Unit};
-use crate::running::LIMIT;
 use crate::user::User;
 use crate::workshop::Workshop;
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 pub struct Redis;
 
@@ -38,12 +36,12 @@ impl Redis {
             .into_iter()
             .chain(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--port"].map(Into::into))
             .collect();
-        let port = free_port()?;
+        let port = port::free()?;
         let argv = [argv, vec![port.to_string().into()]].concat();
         let launch = Launch { workshop, user: User::Own, side, argv };
         let mut server =
             launch.start(Streams { input: Stdio::null(), output: Stdio::null(), errors: Stdio::null() })?;
-        await_server(port)?;
+        port::await_server(port, "redis-server")?;
         if side != Side::Native {
             server.session()?;
         }
@@ -60,23 +58,6 @@ fn server(workshop: &Workshop) -> Outcome<PathBuf> {
         true => Ok(name),
         false => symlink(SERVER, &name).tried_on(&name).map(|()| name),
     }
-}
-
-/// One that nobody uses now.
-fn free_port() -> Outcome<u16> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).tried("listen")?;
-    Ok(listener.local_addr().tried("look at a socket")?.port())
-}
-
-fn await_server(port: u16) -> Outcome<()> {
-    let began = Instant::now();
-    while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
-        if began.elapsed() > LIMIT {
-            return Err(Failure::TooLong("the start of redis-server".into(), LIMIT.as_secs()));
-        }
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    Ok(())
 }
 
 fn put_load(port: u16, at_once: &str, count: &str) -> Outcome<f64> {

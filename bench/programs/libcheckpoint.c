@@ -1,0 +1,261 @@
+// Loaded before a program: checkpoints of it as others make them, by a timer, for as long as CHECKPOINT says how.
+//   fork:  a child is kept that shares all pages until they are written, and replaces the one before (a shadow process)
+//   dump:  every page that is there is copied
+//   count: nothing is kept; counted is what was written, by arming all pages anew
+// At the program's end the file CHECKPOINT_RESULT has a line for each checkpoint: what it took in nanoseconds, the pages that were
+// there and those that were written, each of these as data, bss, heap, stack, data of libraries, other.
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "written.h"
+
+enum { PAGE = 4096, KINDS = 6, MOST = 4096, MAPS = 1 << 20, FRAMES = 1 << 16 };
+enum kind { DATA, BSS, HEAP, STACK, LIBRARY, OTHER };
+
+struct line {
+    uint64_t ns;
+    uint32_t present[KINDS], written[KINDS];
+};
+
+static struct line lines[MOST];
+static unsigned made;
+static const char *how, *result;
+static char *maps, *copy;
+static uint64_t *frames;
+static size_t copy_len, copied;
+static pid_t program, shadow;
+static int faults = -1, pagemap = -1;
+static char own[4096];
+
+static uint64_t now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+// Neither malloc nor stdio: the signal may come anywhere.
+static size_t read_maps(void) {
+    int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    size_t len = 0;
+    ssize_t got;
+    while (fd >= 0 && len < MAPS - 1 && (got = read(fd, maps + len, MAPS - 1 - len)) > 0)
+        len += got;
+    close(fd);
+    maps[len] = 0;
+    return len;
+}
+
+static uint64_t hex(const char **at) {
+    uint64_t n = 0;
+    for (;; ++*at) {
+        char c = **at;
+        if (c >= '0' && c <= '9')
+            n = n << 4 | (c - '0');
+        else if (c >= 'a' && c <= 'f')
+            n = n << 4 | (c - 'a' + 10);
+        else
+            return n;
+    }
+}
+
+static int is_ours(uint64_t begin) {
+    return begin == (uint64_t)maps || begin == (uint64_t)copy || begin == (uint64_t)frames ||
+           (begin <= (uint64_t)lines && (uint64_t)lines < begin + sizeof lines);
+}
+
+// What a shadow process shares needs no look at the mappings.
+static void keep_shadow(void) {
+    pid_t before = shadow;
+    // No signal at its end, and nobody who waits for any child gets it.
+    pid_t child = syscall(SYS_clone, 0, 0, 0, 0, 0);
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        sigset_t all;
+        sigfillset(&all);
+        sigprocmask(SIG_SETMASK, &all, NULL);
+        for (;;)
+            pause();
+    }
+    shadow = child > 0 ? child : 0;
+    if (before) {
+        kill(before, SIGKILL);
+        waitpid(before, NULL, __WALL);
+    }
+}
+
+// Pages that are there, into the line and, if they are to be kept, into the copy.
+static void look_at(uint64_t begin, uint64_t end, enum kind kind, struct line *line, int keep) {
+    for (uint64_t at = begin; at < end;) {
+        size_t count = (end - at) / PAGE < FRAMES ? (end - at) / PAGE : FRAMES;
+        ssize_t got = pread(pagemap, frames, count * 8, at / PAGE * 8);
+        if (got <= 0)
+            return;
+        count = got / 8;
+        for (size_t i = 0; i < count;) {
+            size_t run = i;
+            while (run < count && frames[run] >> 62)
+                run++;
+            if (run == i) {
+                i++;
+                continue;
+            }
+            size_t len = (run - i) * PAGE;
+            line->present[kind] += run - i;
+            if (keep && copied + len <= copy_len) {
+                struct iovec to = {copy + copied, len}, from = {(void *)(at + i * PAGE), len};
+                process_vm_readv(program, &to, 1, &from, 1, 0);
+                copied += len;
+            }
+            i = run;
+        }
+        at += count * PAGE;
+    }
+}
+
+// Written since the last time: they are armed anew in the same call. The first time all are.
+static void look_for_written(uint64_t begin, uint64_t end, enum kind kind, struct line *line) {
+    struct page_region found[64];
+    struct scan arg = {
+        .size = sizeof arg, .flags = SCAN_ARM | SCAN_CHECK, .start = begin, .end = end,
+        .vec = (uint64_t)found, .vec_len = 64, .category_mask = IS_WRITTEN | IS_PRESENT, .return_mask = IS_WRITTEN,
+    };
+    while (arg.start < end) {
+        long n = ioctl(pagemap, SCAN, &arg);
+        if (n < 0)
+            return;
+        for (long i = 0; i < n; i++)
+            line->written[kind] += (found[i].end - found[i].start) / PAGE;
+        arg.start = arg.walk_end;
+    }
+}
+
+static void each_mapping(struct line *line, int keep, int arm) {
+    read_maps();
+    enum kind before = OTHER;
+    uint64_t before_end = 0, arming = 0;
+    for (const char *at = maps; *at;) {
+        uint64_t begin = hex(&at);
+        at++;
+        uint64_t end = hex(&at);
+        const char *rights = ++at, *end_of_line = strchr(at, '\n');
+        size_t rest = end_of_line ? (size_t)(end_of_line - at) : strlen(at);
+        char path[512];
+        const char *slash = memchr(at, '/', rest), *bracket = memchr(at, '[', rest), *from = slash ? slash : bracket;
+        size_t len = from ? rest - (from - at) : 0;
+        len = len < sizeof path ? len : sizeof path - 1;
+        memcpy(path, from ? from : "", len);
+        path[len] = 0;
+        at += rest + (end_of_line != NULL);
+        if (rights[1] != 'w' || rights[3] != 'p' || is_ours(begin))
+            continue;
+        enum kind kind = OTHER;
+        if (slash)
+            kind = strcmp(path, own) ? LIBRARY : DATA;
+        else if (bracket)
+            kind = !strcmp(path, "[heap]") ? HEAP : !strncmp(path, "[stack", 6) ? STACK : OTHER;
+        else if (begin == before_end && (before == DATA || before == LIBRARY))
+            kind = before == DATA ? BSS : LIBRARY;
+        (before = kind), (before_end = end);
+        if (!arm) {
+            look_at(begin, end, kind, line, keep);
+            continue;
+        }
+        struct uffdio_register registration = {.range = {begin, end - begin}, .mode = UFFDIO_REGISTER_MODE_WP};
+        ioctl(faults, UFFDIO_REGISTER, &registration);
+        uint64_t began = now();
+        look_for_written(begin, end, kind, line);
+        arming += now() - began;
+    }
+    if (arm)
+        line->ns = arming;
+}
+
+static void checkpoint(int signal) {
+    (void)signal;
+    if (made == MOST)
+        return;
+    struct line *line = &lines[made++];
+    uint64_t began = now();
+    if (*how == 'f')
+        keep_shadow();
+    else if (*how == 'd')
+        copied = 0, each_mapping(line, 1, 0);
+    else
+        each_mapping(line, 0, 0), each_mapping(line, 0, 1);
+    if (*how != 'c')
+        line->ns = now() - began;
+}
+
+static void *room(size_t len) {
+    void *at = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return at == MAP_FAILED ? NULL : at;
+}
+
+__attribute__((constructor)) static void begin(void) {
+    const char *ms = getenv("CHECKPOINT_MS");
+    how = getenv("CHECKPOINT"), result = getenv("CHECKPOINT_RESULT");
+    if (!how || !ms || !result)
+        return;
+    // Those that it executes are others.
+    unsetenv("LD_PRELOAD");
+    program = getpid();
+    ssize_t len = readlink("/proc/self/exe", own, sizeof own - 1);
+    own[len > 0 ? len : 0] = 0;
+    copy_len = (size_t)4 << 30;
+    maps = room(MAPS), frames = room(FRAMES * 8), copy = room(copy_len);
+    pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    if (*how == 'c') {
+        faults = syscall(SYS_userfaultfd, O_CLOEXEC);
+        struct uffdio_api api = {.api = UFFD_API, .features = WRITES_ARE_NOTED | UNPOPULATED};
+        if (faults < 0 || ioctl(faults, UFFDIO_API, &api)) {
+            perror("libcheckpoint: userfaultfd");
+            _exit(99);
+        }
+    }
+    if (!maps || !frames || !copy || pagemap < 0)
+        _exit(99);
+    struct sigaction action = {.sa_handler = checkpoint, .sa_flags = SA_RESTART};
+    sigaction(SIGRTMAX - 3, &action, NULL);
+    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGRTMAX - 3};
+    timer_t timer;
+    uint64_t ns = strtoull(ms, NULL, 10) * 1000000;
+    struct timespec every = {ns / 1000000000, ns % 1000000000};
+    struct itimerspec times = {every, every};
+    if (timer_create(CLOCK_MONOTONIC, &event, &timer) || timer_settime(timer, 0, &times, NULL))
+        _exit(99);
+}
+
+__attribute__((destructor)) static void end(void) {
+    if (!how || !result || getpid() != program)
+        return;
+    if (shadow)
+        kill(shadow, SIGKILL);
+    FILE *file = fopen(result, "w");
+    if (!file)
+        return;
+    for (unsigned i = 0; i < made; i++) {
+        fprintf(file, "%llu", (unsigned long long)lines[i].ns);
+        for (unsigned k = 0; k < KINDS; k++)
+            fprintf(file, " %u", lines[i].present[k]);
+        for (unsigned k = 0; k < KINDS; k++)
+            fprintf(file, " %u", lines[i].written[k]);
+        fputc('\n', file);
+    }
+    fclose(file);
+}

@@ -1,0 +1,215 @@
+//! Table 9: a server is killed again and again while a client asks, and what the client sees of it.
+
+use super::super::progress::Progress;
+use super::results::Approach;
+use super::throughput::Modules;
+use super::web::Site;
+use super::Extent;
+use crate::failure::{Failure, Outcome, Tried};
+use crate::launch::Side;
+use crate::workshop::Workshop;
+use fastrand::Rng;
+use rustix::process::{kill_process, Signal};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::time::{Duration, Instant};
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Restart,
+    Checkpoint,
+    Visible,
+}
+
+/// No reply takes so long.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// For the price of a request without kills.
+const CLIENTS: u32 = 20;
+
+impl Kind {
+    pub const ALL: [Self; 3] = [Self::Restart, Self::Checkpoint, Self::Visible];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Restart => "restart",
+            Self::Checkpoint => "checkpoint",
+            Self::Visible => "visible",
+        }
+    }
+
+    fn what(self) -> &'static str {
+        match self {
+            Self::Restart => "the server is started again when it has died",
+            Self::Checkpoint => "a commit every two seconds",
+            Self::Visible => "a commit before whatever others can see",
+        }
+    }
+
+    fn side(self) -> Side<'static> {
+        match self {
+            Self::Restart => Side::Native,
+            Self::Checkpoint => Modules::Checkpoint.side(),
+            Self::Visible => Modules::Visible.side(),
+        }
+    }
+}
+
+fn kills(extent: Extent) -> usize {
+    extent.of(200, 6)
+}
+
+/// Tenths of a second that one approach takes.
+pub fn tenths(extent: Extent) -> u64 {
+    kills(extent) as u64 / 2 + 60
+}
+
+pub fn measure(kind: Kind, extent: Extent, workshop: &Workshop, progress: &Progress) -> Approach {
+    let mut approach =
+        Approach { name: kind.name().into(), what: kind.what().into(), seed: extent.seed, ..Approach::default() };
+    progress.say(format!("Table 9, {}", kind.name()));
+    let all = price(kind, extent, &mut approach, workshop, progress)
+        .and_then(|()| kill_again_and_again(kind, extent, &mut approach, workshop, progress));
+    approach.obstacle = all.err().map(|failure| failure.to_string());
+    approach
+}
+
+fn price(kind: Kind, extent: Extent, approach: &mut Approach, workshop: &Workshop, progress: &Progress) -> Outcome<()> {
+    let time = Duration::from_secs(1);
+    if kind == Kind::Restart {
+        return Ok(());
+    }
+    for _ in 0..extent.of(5, 1) {
+        let mut pair = [0.0; 2];
+        for (at, side) in [Side::Native, kind.side()].into_iter().enumerate() {
+            let mut server = Site::make(workshop, extent.seed)?.serve(workshop, side, &[])?;
+            // Sites of system calls are rewritten in the first instants.
+            server.load(workshop, CLIENTS, time, extent.seed)?;
+            pair[at] = server.load(workshop, CLIENTS, time, extent.seed)?.0.processor_us;
+            server.end()?;
+        }
+        approach.pairs_us.push(pair);
+        progress.passed(time);
+    }
+    Ok(())
+}
+
+/// A client with one connection, which it opens anew when that is broken.
+struct Client<'a> {
+    site: &'a Site,
+    port: u16,
+    connection: Option<TcpStream>,
+    random: Rng,
+}
+
+/// What a request came to.
+#[derive(PartialEq, Eq)]
+enum Reply {
+    Right,
+    Wrong,
+    Broken,
+}
+
+impl Client<'_> {
+    /// Asks for any page, and tells which.
+    fn ask(&mut self) -> Option<usize> {
+        let page = self.random.usize(0..self.site.pages.len());
+        if self.connection.is_none() {
+            let connection = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).ok()?;
+            connection.set_read_timeout(Some(PATIENCE)).ok()?;
+            self.connection = Some(connection);
+        }
+        let request = format!("GET /p{page}.html HTTP/1.1\r\nHost: here\r\n\r\n");
+        self.connection.as_mut()?.write_all(request.as_bytes()).ok()?;
+        Some(page)
+    }
+
+    /// Reads the reply, which must be all that comes.
+    fn hear(&mut self, page: usize) -> Reply {
+        let Some(connection) = self.connection.as_mut() else { return Reply::Broken };
+        let (mut text, mut part) = (Vec::new(), [0; 65536]);
+        loop {
+            match connection.read(&mut part) {
+                Ok(0) => return Reply::Broken,
+                Ok(count) => text.extend(&part[..count]),
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return Reply::Wrong,
+                Err(_) => return Reply::Broken,
+            }
+            let Some(head) = text.windows(4).position(|four| four == b"\r\n\r\n") else { continue };
+            let header = String::from_utf8_lossy(&text[..head]);
+            let length = header.lines().find_map(|line| line.strip_prefix("Content-Length: ")?.parse::<usize>().ok());
+            let Some(length) = length.filter(|_| header.starts_with("HTTP/1.1 200 ")) else { return Reply::Wrong };
+            if text.len() >= head + 4 + length {
+                let right = text[head + 4..] == self.site.pages[page][..];
+                return if right { Reply::Right } else { Reply::Wrong };
+            }
+        }
+    }
+
+    /// One request and its reply; whatever is not right ends the connection.
+    fn take(&mut self, page: Option<usize>) -> Reply {
+        let reply = page.map_or(Reply::Broken, |page| self.hear(page));
+        if reply != Reply::Right {
+            self.connection = None;
+        }
+        reply
+    }
+}
+
+impl Approach {
+    /// What clients saw of a kill: something broken, something wrong.
+    fn count(&mut self, seen: &mut [bool; 2]) {
+        self.broken += usize::from(seen[0]);
+        self.wrong += usize::from(seen[1]);
+        *seen = [false; 2];
+    }
+}
+
+fn kill_again_and_again(
+    kind: Kind,
+    extent: Extent,
+    approach: &mut Approach,
+    workshop: &Workshop,
+    progress: &Progress,
+) -> Outcome<()> {
+    let site = Site::make(workshop, extent.seed)?;
+    let mut server = site.serve(workshop, kind.side(), &[])?;
+    let port = server.port;
+    let mut client = Client { site: &site, port, connection: None, random: Rng::with_seed(extent.seed) };
+    let mut seen = [false; 2];
+    for number in 0..kills(extent) {
+        let until = Instant::now() + Duration::from_micros(client.random.u64(2_000..60_000));
+        while Instant::now() < until {
+            let page = client.ask();
+            // What was sent once more may come late, and belongs to the kill before.
+            match client.take(page) {
+                Reply::Right => (),
+                _ if number == 0 => return Err(Failure::Unreadable("lighttpd".into(), "a wrong reply".into())),
+                reply => seen[usize::from(reply == Reply::Wrong)] = true,
+            }
+        }
+        approach.count(&mut seen);
+        // Every other time a request is on its way.
+        let mut asked = if client.random.bool() { Some(client.ask()) } else { None };
+        let killed = Instant::now();
+        kill_process(server.running.program_pid()?, Signal::KILL).tried("kill the server")?;
+        if kind == Kind::Restart {
+            server.running.wait()?;
+            server = site.serve_at(workshop, port)?;
+        }
+        loop {
+            let page = asked.take().unwrap_or_else(|| client.ask());
+            match client.take(page) {
+                Reply::Right => break,
+                reply => seen[usize::from(reply == Reply::Wrong)] = true,
+            }
+            if killed.elapsed() > PATIENCE * 4 {
+                return Err(Failure::TooLong("a reply after a kill".into(), (PATIENCE * 4).as_secs()));
+            }
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        approach.recoveries_ms.push(killed.elapsed().as_secs_f64() * 1e3);
+        progress.passed(Duration::from_millis(50));
+    }
+    approach.count(&mut seen);
+    server.end()
+}
