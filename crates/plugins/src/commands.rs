@@ -4,7 +4,7 @@ use crate::bindings::outlast::module::{looks, types as wit};
 use crate::host::legible;
 use outlast_core::{Failure, Payload};
 use outlast_interfaces::watch::Watch;
-use outlast_interfaces::{dbr, file, ipc, mem, net, peri, pmc, proc, sig, sysc};
+use outlast_interfaces::{dbr, file, ipc, mem, net, peri, pmc, proc, sect, sig, sysc};
 use std::time::Duration;
 
 /// The operation's name, and what goes with it, of a command of this module.
@@ -59,6 +59,7 @@ pub fn operation(module: &str, command: wit::Command) -> Result<(&'static str, P
         C::PmcWatch(wit::Watch { program, every }) => {
             (pmc::WATCH, Payload::of(&pmc::Watch { program, by: module.into(), every: Duration::from_nanos(every) })?)
         }
+        C::SectWatch(watch) => (sect::WATCH, Payload::of(&self::watch(module, watch))?),
         C::SigSend(wit::Sending { program, thread, signal }) => {
             (sig::SEND, Payload::of(&sig::Send { program, thread, signal })?)
         }
@@ -117,6 +118,14 @@ fn hang(wit::Hang { thread, section, has_moved, why }: wit::Hang) -> proc::Hang 
     let why = match why {
         wit::Stays::Computes(wit::Computes { count, check }) => {
             proc::Stays::Computes { count: Duration::from_nanos(count), check: Duration::from_nanos(check) }
+        }
+        wit::Stays::Lingers(wit::Lingers { section, count, check }) => {
+            let section = match section {
+                looks::Section::Named(address) => sect::Section::Named(address),
+                looks::Section::Function(address) => sect::Section::Function(address),
+                looks::Section::Symbol(number) => sect::Section::Symbol(number),
+            };
+            proc::Stays::Lingers { section, count: Duration::from_nanos(count), check: Duration::from_nanos(check) }
         }
         wit::Stays::Deadlock(cycle) => {
             proc::Stays::Deadlock(cycle.into_iter().map(|(thread, wait)| (thread, self::wait(wait))).collect())

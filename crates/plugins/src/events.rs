@@ -3,7 +3,7 @@
 use crate::bindings::outlast::module::types as wit;
 use crate::looks;
 use outlast_core::{Event, Failure};
-use outlast_interfaces::{dbr, file, ipc, mem, net, pmc, proc, sig};
+use outlast_interfaces::{dbr, file, ipc, mem, net, pmc, proc, sect, sig};
 use std::time::Duration;
 
 /// The event's name.
@@ -17,6 +17,7 @@ pub fn name(subject: wit::Subject) -> &'static str {
         S::ProcRecovered => proc::RECOVERED,
         S::ProcRenewed => proc::RENEWED,
         S::PmcCounted => pmc::COUNTED,
+        S::SectSeen => sect::SEEN,
         S::SigDelivered => sig::DELIVERED,
         S::SigFatal => sig::FATAL,
         S::MemMeasured => mem::MEASURED,
@@ -41,6 +42,10 @@ pub fn told(event: &Event) -> Result<Option<wit::Event>, Failure> {
         (pmc::NAME, pmc::COUNTED) => {
             let counts: Vec<pmc::Count> = payload.read()?;
             H::PmcCounted(counts.into_iter().map(count).collect())
+        }
+        (sect::NAME, sect::SEEN) => {
+            let threads: Vec<sect::Thread> = payload.read()?;
+            H::SectSeen(threads.into_iter().map(looks::sections).collect())
         }
         (sig::NAME, sig::DELIVERED) => H::SigDelivered(looks::signalled(payload.read()?)),
         (sig::NAME, sig::FATAL) => H::SigFatal(looks::signalled(payload.read()?)),

@@ -3,7 +3,7 @@
 use crate::bindings::outlast::module::looks as wit;
 use crate::events::nanoseconds;
 use outlast_interfaces::watch::Look;
-use outlast_interfaces::{dbr, file, ipc, mem, net, pmc, sig};
+use outlast_interfaces::{dbr, file, ipc, mem, net, pmc, sect, sig};
 use std::net::{IpAddr, SocketAddr};
 
 fn look(Look { at, process, life }: Look) -> wit::Look {
@@ -16,6 +16,22 @@ pub fn wait(pmc::Wait { lock, at, owner }: pmc::Wait) -> wit::Wait {
         pmc::Lock::ReadWriteLock => wit::Lock::ReadWriteLock,
     };
     wit::Wait { lock, at, owner }
+}
+
+fn section(section: sect::Section) -> wit::Section {
+    match section {
+        sect::Section::Named(address) => wit::Section::Named(address),
+        sect::Section::Function(address) => wit::Section::Function(address),
+        sect::Section::Symbol(number) => wit::Section::Symbol(number),
+    }
+}
+
+pub fn sections(sect::Thread { thread, count, inside, left }: sect::Thread) -> wit::Sections {
+    let inside =
+        inside.into_iter().map(|sect::Inside { section, run }| wit::Inside { section: self::section(section), run });
+    let left = left.into_iter();
+    let left = left.map(|sect::Left { section, run, exit }| wit::Left { section: self::section(section), run, exit });
+    wit::Sections { thread, count: nanoseconds(count), inside: inside.collect(), left: left.collect() }
 }
 
 pub fn masks(sig::Masks { thread, blocked, pending, shared_pending }: sig::Masks) -> wit::Masks {

@@ -5,7 +5,7 @@ use crate::bindings::outlast::module::{looks, types as wit};
 use crate::{commands, events};
 use outlast_core::{Event, Interface, Payload};
 use outlast_interfaces::watch::Look;
-use outlast_interfaces::{dbr, file, ipc, mem, net, pmc, proc, schl, sig, PINS};
+use outlast_interfaces::{dbr, file, ipc, mem, net, pmc, proc, schl, sect, sig, PINS};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -40,6 +40,7 @@ fn every_operation_of_every_pin_can_be_asked_for() {
         C::PeriCommit(wit::Commit { program: program(), every: 1, sparing: true }),
         C::PeriKeep(wit::Keep { program: program(), every: 1, keep: 2, budget: 3 }),
         C::PmcWatch(watch()),
+        C::SectWatch(watch()),
         C::SigSend(wit::Sending { program: program(), thread: Some(2), signal: 10 }),
         C::SigMasks(program()),
         C::MemWatch(watch()),
@@ -79,6 +80,7 @@ fn every_event_of_every_pin_can_be_subscribed_to_and_told() {
         (S::ProcRecovered, Payload::of(&Duration::from_secs(1))),
         (S::ProcRenewed, Ok(Payload::NONE)),
         (S::PmcCounted, Payload::of(&Vec::<pmc::Count>::new())),
+        (S::SectSeen, Payload::of(&Vec::<sect::Thread>::new())),
         (S::SigDelivered, Payload::of(&signalled)),
         (S::SigFatal, Payload::of(&signalled)),
         (S::MemMeasured, Payload::of(&memory)),

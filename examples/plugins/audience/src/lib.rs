@@ -66,7 +66,9 @@ impl Guest for Audience {
             if was_full || !program.is_full {
                 return Ok(());
             }
-            let Answer::Connections(all) = calls::issue_cmd(watched.net, &Command::NetList(name))? else { return Ok(()) };
+            let Answer::Connections(all) = calls::issue_cmd(watched.net, &Command::NetList(name))? else {
+                return Ok(());
+            };
             calls::log(&format!("{clients} clients, and {} are the most: {}", program.most, who(&all)));
             Ok(())
         })
