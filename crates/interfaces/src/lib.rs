@@ -4,6 +4,7 @@
 //! A program is known by the name that `outlast ps` shows.
 
 pub mod change;
+#[cfg(unix)]
 pub mod channel;
 pub mod checkpoint;
 pub mod crash;

@@ -6,6 +6,7 @@
 
 #[cfg(unix)]
 mod module;
+#[cfg(unix)]
 mod named;
 mod sections;
 mod threads;
