@@ -110,6 +110,11 @@ impl Link {
         frame::write(&mut self.out, frame)
     }
 
+    #[cfg(test)]
+    pub fn send_bytes(&mut self, bytes: &[u8]) {
+        self.out.extend(bytes);
+    }
+
     /// How long there has been one.
     pub fn age(&self, now: Instant) -> Duration {
         now.duration_since(self.began)
