@@ -49,6 +49,19 @@ pub enum Why {
     Bye(String),
 }
 
+/// Writes to a connection that the other side may have ended, without the signal that would end this process for it.
+struct Quiet<'a>(&'a TcpStream);
+
+impl Write for Quiet<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        Ok(rustix::net::send(self.0, bytes, rustix::net::SendFlags::NOSIGNAL)?)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
 /// A connection.
 pub struct Link {
     stream: TcpStream,
@@ -219,7 +232,7 @@ impl Link {
             if !self.tls.wants_write() {
                 return Ok(());
             }
-            match self.tls.write_tls(&mut self.stream) {
+            match self.tls.write_tls(&mut Quiet(&self.stream)) {
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(e) if e.kind() == ErrorKind::Interrupted => (),
                 Err(e) => return Err(system(e)),
