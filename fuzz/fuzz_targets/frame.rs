@@ -13,7 +13,7 @@ fuzz_target!(|data: &[u8]| {
     for piece in bytes.chunks(usize::from(*length).max(1)) {
         reader.push(piece);
         loop {
-            let frame = match reader.next() {
+            let frame = match reader.take() {
                 Ok(Some(frame)) => frame,
                 Ok(None) => break,
                 Err(_) => return,
@@ -22,7 +22,7 @@ fuzz_target!(|data: &[u8]| {
             assert!(write(&mut again, &frame));
             let mut other = Reader::default();
             other.push(&again);
-            assert_eq!(other.next(), Ok(Some(frame)));
+            assert_eq!(other.take(), Ok(Some(frame)));
         }
     }
 });

@@ -201,7 +201,7 @@ impl Link {
     }
 
     fn take(&mut self, now: Instant, frames: &mut Vec<Frame>) -> Result<(), Why> {
-        while let Some(frame) = self.reader.next().map_err(Why::Malformed)? {
+        while let Some(frame) = self.reader.take().map_err(Why::Malformed)? {
             match frame {
                 Frame::Hello { magic, version } => match (self.is_open, &magic, version) {
                     (true, ..) => return Err(Why::Unexpected),
