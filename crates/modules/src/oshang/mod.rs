@@ -17,7 +17,7 @@ use watch::Watch;
 pub const MANIFEST: Manifest = Manifest {
     name: NAME,
     what: "tells of processors that do not switch while threads wait, and of programs that get none",
-    make: &|| Box::new(OsHang { pin: None, node: None, watches: BTreeMap::new(), told: BTreeSet::new() }),
+    make: &|| Box::new(OsHang { pin: None, watches: BTreeMap::new(), told: BTreeSet::new() }),
     // The histories of all processors.
     budget: Budget { time: Duration::from_secs(2), memory: 16 << 20 },
     reloads: 3,
@@ -26,7 +26,6 @@ pub const MANIFEST: Manifest = Manifest {
 struct OsHang {
     /// This machine's pin, on which is laid what is to be told.
     pin: Option<PinId>,
-    node: Option<PinId>,
     /// By the names of their pins.
     watches: BTreeMap<String, Watch>,
     /// Nodes that do not let themselves be looked at more often.
@@ -75,7 +74,6 @@ impl Module for OsHang {
             let node = calls.use_pin(node::NAME)?;
             calls.subscr_event(node, node::RETURNED)?;
             calls.subscr_event(pin, schl::SWITCHED)?;
-            self.node = Some(node);
         }
         self.watches.insert(name, Watch::new(pin, settings));
         Ok(())
