@@ -51,6 +51,7 @@ fuzz: install-deps
 	$(FUZZ) store_open -- -max_total_time=$(FUZZ_SECONDS)
 	$(FUZZ) archive_read -- -max_len=256 -max_total_time=$(FUZZ_SECONDS)
 	$(FUZZ) decode -- -max_len=15 -max_total_time=$(FUZZ_SECONDS)
+	$(FUZZ) frame -- -max_len=4096 -max_total_time=$(FUZZ_SECONDS)
 	$(FUZZ) plan -- -max_len=512 -dict=plan.dict -max_total_time=$(FUZZ_SECONDS)
 
 # Every number that SPECIFICATION.md promises; BENCH="--filter commit --json", for example, goes to the program.

@@ -9,6 +9,7 @@ mod generations;
 mod interactive;
 mod memory;
 mod modules;
+mod nodes;
 pub mod oshang;
 mod plugins;
 mod print;
@@ -28,6 +29,7 @@ use generations::Generations;
 use interactive::Interactive;
 use memory::Memory;
 use modules::Modules;
+use nodes::Nodes;
 use oshang::OsHang;
 use plugins::Plugins;
 use print::Print;
@@ -55,6 +57,7 @@ pub fn all() -> Vec<Box<dyn Measurement>> {
         Box::new(Rollback),
         Box::new(Modules),
         Box::new(Plugins),
+        Box::new(Nodes),
         Box::new(Respawn { megabytes: 10, commits: 0, limit: 4.0 }),
         Box::new(Respawn { megabytes: 1024, commits: 0, limit: 12.0 }),
         Box::new(Respawn { megabytes: 10, commits: 10_000, limit: 4.0 }),

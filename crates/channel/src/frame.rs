@@ -135,7 +135,7 @@ impl Reader {
     ///
     /// # Errors
     /// It is none. Nothing can be read after that.
-    pub fn next(&mut self) -> Result<Option<Frame>, Malformed> {
+    pub fn take(&mut self) -> Result<Option<Frame>, Malformed> {
         let Some((length, rest)) = self.bytes.split_first_chunk() else { return Ok(None) };
         let length = u32::from_be_bytes(*length) as usize;
         if length > LONGEST {
@@ -238,7 +238,7 @@ mod tests {
                 let (now, later) = rest.split_at(1 + random.next(rest.len().min(60)));
                 reader.push(now);
                 rest = later;
-                while let Some(frame) = reader.next().unwrap() {
+                while let Some(frame) = reader.take().unwrap() {
                     read.push(frame);
                 }
             }
@@ -260,7 +260,7 @@ mod tests {
             bytes.truncate(random.next(bytes.len() + 1));
             let mut reader = Reader::default();
             reader.push(&bytes);
-            while let Ok(Some(frame)) = reader.next() {
+            while let Ok(Some(frame)) = reader.take() {
                 // What can be read can be written.
                 assert!(write(&mut Vec::new(), &frame));
             }
@@ -275,13 +275,13 @@ mod tests {
             assert!(write(&mut bytes, frame));
             let mut reader = Reader::default();
             reader.push(&bytes);
-            reader.next()
+            reader.take()
         };
         assert_eq!(read(&ask(LONGEST_NAME)), Ok(Some(ask(LONGEST_NAME))));
         assert_eq!(read(&ask(LONGEST_NAME + 1)), Err(Malformed::LongText));
         let mut reader = Reader::default();
         reader.push(&(LONGEST as u32 + 1).to_be_bytes());
-        assert_eq!(reader.next(), Err(Malformed::TooLong(LONGEST + 1)));
+        assert_eq!(reader.take(), Err(Malformed::TooLong(LONGEST + 1)));
         let payload = Payload::of(&vec![0u8; LONGEST]).unwrap();
         assert!(!write(&mut Vec::new(), &Frame::Answer { id: 1, answer: Ok(Answer::Result(payload)) }));
         assert_eq!(shortened(&"ä".repeat(LONGEST_TEXT)).len(), LONGEST_TEXT);

@@ -25,6 +25,8 @@ mod nodes;
 mod remote;
 mod serving;
 mod status;
+#[cfg(test)]
+mod tests;
 mod tls;
 
 pub use calling::News;

@@ -49,6 +49,19 @@ pub enum Why {
     Bye(String),
 }
 
+/// Writes to a connection that the other side may have ended, without the signal that would end this process for it.
+struct Quiet<'a>(&'a TcpStream);
+
+impl Write for Quiet<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        Ok(rustix::net::send(self.0, bytes, rustix::net::SendFlags::NOSIGNAL)?)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
 /// A connection.
 pub struct Link {
     stream: TcpStream,
@@ -108,6 +121,11 @@ impl Link {
     /// Has it sent as soon as there is room. False: it is longer than anything that may be sent.
     pub fn send(&mut self, frame: &Frame) -> bool {
         frame::write(&mut self.out, frame)
+    }
+
+    #[cfg(test)]
+    pub fn send_bytes(&mut self, bytes: &[u8]) {
+        self.out.extend(bytes);
     }
 
     /// How long there has been one.
@@ -183,7 +201,7 @@ impl Link {
     }
 
     fn take(&mut self, now: Instant, frames: &mut Vec<Frame>) -> Result<(), Why> {
-        while let Some(frame) = self.reader.next().map_err(Why::Malformed)? {
+        while let Some(frame) = self.reader.take().map_err(Why::Malformed)? {
             match frame {
                 Frame::Hello { magic, version } => match (self.is_open, &magic, version) {
                     (true, ..) => return Err(Why::Unexpected),
@@ -214,7 +232,7 @@ impl Link {
             if !self.tls.wants_write() {
                 return Ok(());
             }
-            match self.tls.write_tls(&mut self.stream) {
+            match self.tls.write_tls(&mut Quiet(&self.stream)) {
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(e) if e.kind() == ErrorKind::Interrupted => (),
                 Err(e) => return Err(system(e)),

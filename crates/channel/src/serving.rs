@@ -184,10 +184,14 @@ impl Serving {
         let node = visitor.node.and_then(|node| self.nodes.get(node));
         let who = node.map_or(visitor.from.to_string(), |node| format!("{} ({})", node.name, visitor.from));
         let is_known = node.is_some();
+        let reason = match why {
+            Why::OtherKey => "its key is in no file here".into(),
+            why => why.to_string(),
+        };
         match why {
             // Who has said nothing yet may be anybody who looks whether somebody listens.
             Why::Closed | Why::Bye(_) | Why::Silent(_) if !is_known => (),
-            _ if is_known || self.may_say() => notices.push(Notice(format!("connection of {who} ended: {why}"))),
+            _ if is_known || self.may_say() => notices.push(Notice(format!("connection of {who} ended: {reason}"))),
             _ => (),
         }
         if is_known {

@@ -10,14 +10,14 @@ use outlast_core::{Budget, Calls, Event, Failure, Manifest, Module, Payload, Pin
 use outlast_interfaces::node::{self, Returned};
 use outlast_interfaces::oshang::{Settings, MACHINE, NAME};
 use outlast_interfaces::schl::{self, Flagged};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use watch::Watch;
 
 pub const MANIFEST: Manifest = Manifest {
     name: NAME,
     what: "tells of processors that do not switch while threads wait, and of programs that get none",
-    make: &|| Box::new(OsHang { pin: None, node: None, watches: BTreeMap::new() }),
+    make: &|| Box::new(OsHang { pin: None, watches: BTreeMap::new(), told: BTreeSet::new() }),
     // The histories of all processors.
     budget: Budget { time: Duration::from_secs(2), memory: 16 << 20 },
     reloads: 3,
@@ -26,9 +26,10 @@ pub const MANIFEST: Manifest = Manifest {
 struct OsHang {
     /// This machine's pin, on which is laid what is to be told.
     pin: Option<PinId>,
-    node: Option<PinId>,
     /// By the names of their pins.
     watches: BTreeMap<String, Watch>,
+    /// Nodes that do not let themselves be looked at more often.
+    told: BTreeSet<String>,
 }
 
 /// The pin by which this is seen: the machine, or another node.
@@ -46,7 +47,10 @@ impl OsHang {
         *watch = Watch::new(watch.pin, watch.settings);
         let every = Payload::of(&watch.settings.every)?;
         if let Err(failure) = calls.issue_cmd(watch.pin, schl::WATCH, &every) {
-            calls.say(format!("{node} is looked at as often as it likes: {failure}"));
+            // As it is each time.
+            if self.told.insert(node.into()) {
+                calls.say(format!("{node} is looked at as often as it looks at itself: {failure}"));
+            }
         }
         Ok(())
     }
@@ -70,7 +74,6 @@ impl Module for OsHang {
             let node = calls.use_pin(node::NAME)?;
             calls.subscr_event(node, node::RETURNED)?;
             calls.subscr_event(pin, schl::SWITCHED)?;
-            self.node = Some(node);
         }
         self.watches.insert(name, Watch::new(pin, settings));
         Ok(())
