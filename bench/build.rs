@@ -16,6 +16,7 @@ fn main() {
     println!("cargo:rerun-if-changed=programs");
     println!("cargo:rerun-if-changed={GAME}");
     println!("cargo:rerun-if-changed={SESSIONS}");
+    println!("cargo:rerun-if-changed=../crates/api");
     println!("cargo:rustc-env=BENCH_PROGRAMS={}", out.display());
     for entry in fs::read_dir("programs").expect("list programs/") {
         let source = entry.expect("list programs/").path();

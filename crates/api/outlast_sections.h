@@ -49,7 +49,7 @@ struct outlast_section {
 typedef volatile unsigned long long outlast_word_;
 
 struct outlast_frame_ {
-    outlast_word_ section, run, stack;
+    outlast_word_ section, run, stack, caller;
 };
 
 struct outlast_left_ {
@@ -149,6 +149,7 @@ OUTLAST_OWN_ static inline void outlast_take_away_(struct outlast_slot_ *slot, u
         if (!is_function || !(slot->frames[i].section & OUTLAST_FUNCTION_)) {
             slot->frames[to].section = slot->frames[i].section;
             slot->frames[to].stack = slot->frames[i].stack;
+            slot->frames[to].caller = slot->frames[i].caller;
             slot->frames[to++].run = slot->frames[i].run;
         }
     for (i = to; i < len; i++)
@@ -162,7 +163,8 @@ OUTLAST_OWN_ static inline unsigned long long outlast_len_(struct outlast_slot_ 
     return len < OUTLAST_DEPTH_ ? len : OUTLAST_DEPTH_;
 }
 
-OUTLAST_OWN_ static inline void outlast_enter_(unsigned long long section, unsigned long long stack)
+OUTLAST_OWN_ static inline void outlast_enter_(unsigned long long section, unsigned long long stack,
+                                               unsigned long long caller)
 {
     struct outlast_slot_ *slot = outlast_mine_;
     unsigned long long len, i;
@@ -192,6 +194,7 @@ OUTLAST_OWN_ static inline void outlast_enter_(unsigned long long section, unsig
     slot->frames[len].run = 0;
     slot->frames[len].section = section;
     slot->frames[len].stack = stack;
+    slot->frames[len].caller = caller;
     slot->frames[len].run = outlast_count_(&slot->runs) + 1;
 }
 
@@ -217,7 +220,7 @@ OUTLAST_OWN_ static inline void outlast_exit_(unsigned long long section, unsign
 /* The thread enters the section. */
 OUTLAST_OWN_ static inline void outlast_section_enter(const struct outlast_section *section)
 {
-    outlast_enter_((unsigned long long)section, ~0ULL);
+    outlast_enter_((unsigned long long)section, ~0ULL, 0);
 }
 
 /* It leaves the section, by this one of its exits; nothing if it is not in it. */
@@ -246,8 +249,8 @@ __attribute__((no_instrument_function)) void __cyg_profile_func_exit(void *funct
 
 void __cyg_profile_func_enter(void *function, void *caller)
 {
-    (void)caller;
-    outlast_enter_((unsigned long long)function | OUTLAST_FUNCTION_, (unsigned long long)__builtin_frame_address(0));
+    outlast_enter_((unsigned long long)function | OUTLAST_FUNCTION_, (unsigned long long)__builtin_frame_address(0),
+                   (unsigned long long)caller);
 }
 
 void __cyg_profile_func_exit(void *function, void *caller)

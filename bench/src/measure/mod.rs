@@ -16,6 +16,7 @@ mod print;
 mod redis;
 mod respawn;
 mod rollback;
+mod sections;
 mod startup;
 mod threads;
 
@@ -36,6 +37,7 @@ use print::Print;
 use redis::Redis;
 use respawn::Respawn;
 use rollback::Rollback;
+use sections::Sections;
 use startup::Startup;
 use threads::Threads;
 
@@ -58,6 +60,7 @@ pub fn all() -> Vec<Box<dyn Measurement>> {
         Box::new(Modules),
         Box::new(Plugins),
         Box::new(Nodes),
+        Box::new(Sections),
         Box::new(Respawn { megabytes: 10, commits: 0, limit: 4.0 }),
         Box::new(Respawn { megabytes: 1024, commits: 0, limit: 12.0 }),
         Box::new(Respawn { megabytes: 10, commits: 10_000, limit: 4.0 }),

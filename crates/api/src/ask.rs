@@ -9,6 +9,8 @@ pub mod question {
     pub const COMMIT: usize = 4;
     pub const BEFORE_COMMIT: usize = 5;
     pub const AFTER_RECOVERY: usize = 6;
+    #[cfg(feature = "std")]
+    pub const SECTIONS: usize = 8;
 }
 
 /// Asks; below 0 if nobody answers. A function is followed by its argument and has where to return to.

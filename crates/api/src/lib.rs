@@ -14,8 +14,12 @@
 
 mod ask;
 mod degradation;
+#[cfg(feature = "std")]
+mod section;
 
 pub use degradation::Degradations;
+#[cfg(feature = "std")]
+pub use section::{Inside, Section};
 
 use ask::{ask, question};
 use core::ffi::{c_int, c_void};

@@ -52,6 +52,8 @@ pub struct Frame {
     pub run: u64,
     /// Below this address its stack is while it is there.
     pub stack: u64,
+    /// Where the function returns to; 0: it is none.
+    pub caller: u64,
 }
 
 /// A section that it has left.

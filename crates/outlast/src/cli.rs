@@ -1,8 +1,8 @@
 //! Commands and their options.
 
 use crate::{
-    attach, check, commit, completions, daemon, detach, fork, generations, inject, log, manual, metrics, module, node,
-    pin, policy, ps, report, resume, rewind, rm, run, stop, supervise, switch, top, upgrade,
+    attach, check, commit, completions, daemon, detach, fork, generations, headers, inject, log, manual, metrics, module,
+    node, pin, policy, ps, report, resume, rewind, rm, run, stop, supervise, switch, top, upgrade,
 };
 use clap::{Parser, Subcommand};
 use outlast_supervisor::Error;
@@ -45,6 +45,7 @@ enum Command {
     Completions(completions::Completions),
     #[command(hide = true)]
     Manual(manual::Manual),
+    Headers(headers::Headers),
     #[command(name = outlast_supervisor::upgrade::COMMAND, hide = true)]
     Layout(upgrade::Layout),
     #[command(name = outlast_supervisor::orphans::COMMAND, hide = true)]
@@ -83,6 +84,7 @@ impl Cli {
             Command::Report(command) => command.execute(),
             Command::Completions(command) => command.execute(),
             Command::Manual(command) => command.execute(),
+            Command::Headers(command) => command.execute(),
             Command::Supervise(command) => command.execute(),
         }
     }

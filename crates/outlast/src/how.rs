@@ -59,6 +59,12 @@ pub struct How {
     /// counts as a hang, known or not. Without --every the program is not committed while it computes, so that it goes on from before the hang.
     #[arg(long, value_name = "DURATION", num_args = 0..=1, default_missing_value = "learn", require_equals = true, value_parser = Hang::parse)]
     hang: Option<Hang>,
+    /// Functions that are code sections for --hang, by their symbols, or /FILE:SYMBOL in a library; needs CAP_BPF and CAP_PERFMON
+    ///
+    /// A thread that computes for longer in one than it has before, calls or not, hangs. The program stays as it is: the kernel has breakpoints at
+    /// the function's entry and its exits, which cost a microsecond or more each time, also other programs that execute the same file.
+    #[arg(long, value_name = "SYMBOL,…", value_delimiter = ',', requires = "hang")]
+    sections: Vec<String>,
     /// Have a module protect it that was loaded with `outlast module load`; may be given more than once
     ///
     /// SETTINGS are text that the module understands, and says so if it does not.
@@ -320,6 +326,7 @@ impl How {
             retries: crash.map(|crash| crash.retries),
             ring_len: self.ring,
             hang,
+            sections: self.sections.clone(),
             storm,
             leaks,
             plugins: self.module.clone(),

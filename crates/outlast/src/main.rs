@@ -14,6 +14,7 @@ mod detach;
 mod duration;
 mod fork;
 mod generations;
+mod headers;
 mod how;
 mod inject;
 mod installed;

@@ -258,4 +258,6 @@ fn completions_and_manual_pages_are_written() {
     assert!(home.outlast(["manual".as_ref(), home.path().as_os_str()]).status().unwrap().success());
     assert!(std::fs::read_to_string(home.file("outlast-run.1")).unwrap().contains("io\\-uring"));
     assert!(home.file("outlast.h.3").exists());
+    assert!(home.outlast(["headers".as_ref(), home.path().as_os_str()]).status().unwrap().success());
+    assert!(home.file("outlast.h").exists() && home.file("outlast_sections.h").exists());
 }

@@ -163,3 +163,117 @@ fn a_program_that_nobody_protects_does_the_same() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "1 work\n2 threads\n3 handlers\n4 hang inner\n");
     assert_eq!(output.status.code(), Some(3));
 }
+
+/// Has functions stay, and be left by a jump.
+fn functions_are_sections(mut talk: Talk, names: [&str; 2]) {
+    for _ in 0..60 {
+        talk.ask("work");
+        std::thread::sleep(Duration::from_millis(260));
+    }
+    talk.ask("jump");
+    assert_eq!(talk.hangs(), 0, "{:#?}", talk.home.log("it"));
+    for (line, name) in [("hang work", names[0]), ("hang deep", names[1])] {
+        let told = talk.hang(line);
+        assert!(told.contains(&format!("in the section {name}")), "{line}: {told}");
+    }
+    talk.end();
+}
+
+fn instrumented(compiler: &str, optimized: &str) {
+    let home = Home::new();
+    let (object, program) = (home.file("sections.o"), home.file("functions"));
+    build(compiler, &["-O2", "-x", "c", "-c", "-DOUTLAST_FUNCTIONS"], &[&api().join("outlast_sections.h")], &object);
+    build(compiler, &[optimized, "-finstrument-functions"], &[&source("functions.c"), &object], &program);
+    functions_are_sections(Talk::begin(home, &program, &[]), ["work (", "deep ("]);
+}
+
+#[test]
+fn functions_that_gcc_has_tell_of_themselves_are_sections() {
+    instrumented("gcc", "-O0");
+}
+
+#[test]
+fn functions_that_clang_has_tell_of_themselves_are_sections() {
+    instrumented("clang", "-O2");
+}
+
+fn unchanged(home: &Home) -> PathBuf {
+    let program = home.file("functions");
+    build("gcc", &["-O2"], &[&source("functions.c")], &program);
+    program
+}
+
+fn may_probe() -> bool {
+    // SAFETY: it only asks.
+    let is_root = unsafe { libc::geteuid() } == 0;
+    if !is_root {
+        eprintln!("skipped: breakpoints need root");
+    }
+    is_root
+}
+
+#[test]
+fn functions_of_an_unchanged_program_are_sections_if_a_person_names_them() {
+    if !may_probe() {
+        return;
+    }
+    let home = Home::new();
+    let program = unchanged(&home);
+    let talk = Talk::begin(home, &program, &["--sections", "work,deep,leave"]);
+    functions_are_sections(talk, ["work,", "deep,"]);
+}
+
+#[test]
+fn kills_with_breakpoints_change_nothing_and_none_stays() {
+    if !may_probe() {
+        return;
+    }
+    let home = Home::new();
+    let program = unchanged(&home);
+    let mut talk = Talk::begin(home, &program, &["--sections", "work,deep"]);
+    talk.ask("work");
+    for n in 0..30 {
+        talk.say("work");
+        std::thread::sleep(Duration::from_millis(13 * n as u64 % 100));
+        support::kill(&talk.home.status("it")["pid"], libc::SIGKILL);
+        talk.home.await_event("it", "recovered", n + 1);
+        talk.hear("work");
+    }
+    assert_eq!(talk.hangs(), 0);
+    talk.end();
+}
+
+#[test]
+fn what_cannot_be_probed_is_said_before_the_program_begins() {
+    let home = Home::new();
+    let program = unchanged(&home);
+    let mut run = home.outlast(["run", "--hang", "--sections", "work,absent", "--"]);
+    let output = run.arg(&program).arg("nothing").output().unwrap();
+    let (code, told) = (output.status.code(), said(&output));
+    assert!(code == Some(1) && told.contains("section absent"), "{code:?}: {told}");
+    let output = home.outlast(["run", "--sections", "work", "--", "true"]).output().unwrap();
+    assert!(said(&output).contains("--hang"), "{}", said(&output));
+}
+
+#[test]
+fn a_program_in_rust_has_sections_by_the_crate() {
+    let home = Home::new();
+    let rustc = |arguments: &[&str], source: &Path| {
+        let mut rustc = Command::new("rustc");
+        rustc.args(["--edition", "2021", "-O", "--cap-lints", "warn"]).args(arguments).arg(source);
+        let output = rustc.arg("--out-dir").arg(home.path()).arg("-L").arg(home.path()).output().unwrap();
+        assert!(output.status.success(), "{}", said(&output));
+    };
+    rustc(
+        &["--crate-type", "rlib", "--crate-name", "outlast_api", "--cfg", "feature=\"std\""],
+        &api().join("src/lib.rs"),
+    );
+    rustc(&["--extern", "outlast_api"], &source("named.rs"));
+    let program = home.file("named");
+    let mut talk = Talk::begin(home, &program, &[]);
+    talk.train();
+    talk.ask("threads");
+    let told = talk.hang("hang");
+    assert!(told.contains("in the section a step of it, where"), "{told}");
+    talk.end();
+}

@@ -10,7 +10,7 @@ use toml::Spanned;
 /// The conditions that an entry may have.
 const CONDITIONS: [&str; 4] = ["executable", "user", "cgroup", "unit"];
 /// The options of `outlast run` that an entry may set.
-const SETTINGS: [&str; 17] = [
+const SETTINGS: [&str; 18] = [
     "modules",
     "commit",
     "every",
@@ -28,9 +28,10 @@ const SETTINGS: [&str; 17] = [
     "leaks",
     "alert",
     "journal",
+    "sections",
 ];
 /// Those that are lists of words.
-const WORDS: [&str; 2] = ["alert", "modules"];
+const WORDS: [&str; 3] = ["alert", "modules", "sections"];
 /// The one that may be on without being mentioned.
 const SWITCH: &str = "journal";
 

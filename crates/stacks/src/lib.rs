@@ -6,6 +6,7 @@
 
 mod maps;
 mod module;
+pub mod symbols;
 
 use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 use framehop::{FrameAddress, Unwinder};

@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 
 /// Larger files are not looked into.
-const MOST_BYTES: u64 = 1 << 30;
+pub const MOST_BYTES: u64 = 1 << 30;
 /// O_NONBLOCK: what was a file may be a pipe by now.
 const NONBLOCK: i32 = 0o4000;
 
@@ -121,7 +121,7 @@ fn functions(elf: &ElfFile64) -> Vec<(Range<u64>, String)> {
 }
 
 /// A name as it is written in C++ or Rust.
-fn demangled(name: &str) -> String {
+pub fn demangled(name: &str) -> String {
     if let Ok(rust) = rustc_demangle::try_demangle(name) {
         return format!("{rust:#}");
     }

@@ -5,6 +5,7 @@ use crate::blocks::{self, Block};
 use crate::decision::{Hang, Hung, Starvation, Stays};
 use crate::locks::{self, Elsewhere};
 use crate::log::{Entry, Kind};
+use crate::probes::Probes;
 use crate::processes;
 use crate::sections;
 use crate::stacks;
@@ -13,6 +14,8 @@ use libc::pid_t;
 use outlast_image::control::{state, ThreadBlocks};
 use outlast_image::event::phase;
 use outlast_interfaces::pmc::{Activity, Count, Lock, Wait};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::sync::atomic::Ordering::Acquire;
 use std::time::{Duration, Instant};
 
@@ -23,6 +26,9 @@ pub struct Looking {
     /// The program's process is being ended for this.
     hung: Option<Hung>,
     elsewhere: Elsewhere,
+    /// Breakpoints at functions that are sections, and the file that the program executed when they were wanted; none: it has none.
+    probes: Option<Probes>,
+    probed: Option<(u64, u64)>,
     /// How often in a row nothing was to be seen.
     blind: u32,
 }
@@ -34,6 +40,25 @@ impl Looking {
     /// The hang for which the process that has died was ended.
     pub fn take(&mut self) -> Option<Hung> {
         self.hung.take()
+    }
+
+    /// Has these functions probed in the file that this process executes now. Why that cannot be, once.
+    fn probe(&mut self, sections: &[String], pid: pid_t) -> Option<String> {
+        if sections.is_empty() {
+            return None;
+        }
+        let file = format!("/proc/{pid}/exe");
+        let identity = std::fs::metadata(&file).map(|file| (file.dev(), file.ino())).ok();
+        let mut failure = None;
+        if identity.is_some() && identity != self.probed {
+            let begun = Probes::begin(sections, Path::new(&file));
+            self.probed = identity;
+            self.probes = begun.map_err(|why| failure = Some(why)).ok();
+        }
+        if let Some(probes) = &self.probes {
+            probes.follow(pid);
+        }
+        failure
     }
 }
 
@@ -65,8 +90,14 @@ impl Supervisor {
             return;
         }
         // First where they are: what they compute afterwards is not held against them.
-        let slots = sections::read(self.pid, &control.threads);
+        let mut slots = sections::read(self.pid, &control.threads);
         let blocks = blocks::read(self.pid, &control.threads);
+        if let Some(failure) = self.looking.probe(&self.meta.options.sections, self.pid) {
+            self.log.add(&Entry::new(Kind::ModuleFailed).cause(format!("hang: {failure}")).pid(self.pid));
+        }
+        if let Some(probes) = &self.looking.probes {
+            sections::add_probed(&mut slots, probes, &blocks);
+        }
         let counts = counts(self.pid, &blocks, &mut self.looking.elsewhere);
         let sections = sections::of_threads(&slots, &blocks, &counts);
         self.looking.blind = if counts.is_empty() { self.looking.blind.saturating_add(1) } else { 0 };
@@ -80,7 +111,9 @@ impl Supervisor {
         if let Some(starved) = starved {
             self.log.add(&Entry::new(Kind::Starved).cause(starves(&starved)).pid(self.pid));
         }
-        if let Some(hang) = hang.filter(|hang| !sections::has_left(&slots, &blocks, hang)) {
+        if let Some(hang) =
+            hang.filter(|hang| !sections::has_left(&slots, &blocks, &self.meta.options.sections, self.pid, hang))
+        {
             self.end_hung(&hang);
         }
     }
@@ -88,14 +121,19 @@ impl Supervisor {
     fn end_hung(&mut self, hang: &Hang) {
         let Hang { section, has_moved, .. } = *hang;
         let stacks = stacks::of_hang(self.pid, hang, &self.generation.control().threads);
-        self.log.add(&Entry::new(Kind::Hung).cause(told(self.pid, hang)).stacks(stacks).pid(self.pid));
+        self.log.add(
+            &Entry::new(Kind::Hung)
+                .cause(told(self.pid, &self.meta.options.sections, hang))
+                .stacks(stacks)
+                .pid(self.pid),
+        );
         self.looking.hung = Some(Hung { section, has_moved });
         self.kin.end(self.pid);
     }
 }
 
 /// In the words of the log.
-fn told(pid: pid_t, hang: &Hang) -> String {
+fn told(pid: pid_t, probed: &[String], hang: &Hang) -> String {
     let Hang { thread, section, .. } = *hang;
     match &hang.why {
         Stays::Computes { count, check } => {
@@ -104,7 +142,7 @@ fn told(pid: pid_t, hang: &Hang) -> String {
         }
         Stays::Lingers { section, count, check } => {
             let (count, check) = (count.as_secs_f64(), check.as_secs_f64());
-            let section = sections::name(pid, *section);
+            let section = sections::name(pid, probed, *section);
             format!(
                 "thread {thread} has computed for {count:.2} s in the section {section}, where {check:.2} s are enough"
             )

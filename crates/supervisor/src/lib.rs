@@ -58,6 +58,7 @@ pub mod postponed;
 pub mod presence;
 pub mod private_folder;
 pub mod privileges;
+mod probes;
 pub mod processes;
 pub mod program;
 pub mod program_folder;

@@ -27,6 +27,9 @@ pub struct Options {
     /// Whether hangs are looked for, and from what on one is one in any case; none: not at all.
     #[serde(default)]
     pub hang: Option<hang::Settings>,
+    /// Functions that are code sections.
+    #[serde(default)]
+    pub sections: Vec<String>,
     /// From how many recoveries on it is a storm; none: never.
     #[serde(default)]
     pub storm: Option<storm::Settings>,
@@ -55,6 +58,7 @@ impl Default for Options {
             ring_len: 2 << 20,
             generations: None,
             hang: None,
+            sections: Vec::new(),
             storm: None,
             leaks: None,
             plugins: Vec::new(),

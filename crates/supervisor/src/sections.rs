@@ -2,6 +2,7 @@
 
 use crate::blocks::Block;
 use crate::decision::{Hang, Stays};
+use crate::probes::{self, Probes};
 use crate::remote;
 use crate::stacks;
 use bytemuck::Zeroable;
@@ -21,8 +22,20 @@ const NAME: usize = 64;
 pub struct Slot {
     /// What the program calls the thread.
     number: u32,
-    inside: Vec<(Inside, Option<u64>)>,
+    inside: Vec<(Inside, At)>,
     left: Vec<Left>,
+}
+
+/// Where a thread was when it entered a section, if that is a function.
+#[derive(Clone, Copy)]
+enum At {
+    Anywhere,
+    /// To go back to this address.
+    Called {
+        caller: u64,
+    },
+    /// With this stack.
+    Stack(u64),
 }
 
 /// Those of all threads that have ever been in a section.
@@ -47,7 +60,11 @@ fn slot(slot: &image::Slot) -> Slot {
     let frames = slot.frames.iter().take((slot.len as usize).min(DEPTH)).filter(|frame| frame.run != 0);
     let inside = |frame: &Frame| {
         let inside = Inside { section: section(frame.section), run: frame.run };
-        (inside, (frame.section & FUNCTION != 0).then_some(frame.stack))
+        let at = match frame.section & FUNCTION {
+            0 => At::Anywhere,
+            _ => At::Called { caller: frame.caller },
+        };
+        (inside, at)
     };
     let last = slot.exits as usize % LEFT;
     let (newer, older) = slot.left.split_at(last);
@@ -83,21 +100,50 @@ pub fn of_threads(slots: &[Slot], blocks: &[Block], counts: &[Count]) -> Vec<Thr
 }
 
 /// Whether the thread is not in the function any more, whose exit was not told: it was left by longjmp, say.
-pub fn has_left(slots: &[Slot], blocks: &[Block], hang: &Hang) -> bool {
+pub fn has_left(slots: &[Slot], blocks: &[Block], probed: &[String], pid: pid_t, hang: &Hang) -> bool {
     let Stays::Lingers { section, .. } = hang.why else { return false };
     let number = blocks.iter().find(|block| block.thread == hang.thread).map(|block| block.number);
     let of_thread = slots.iter().filter(|slot| Some(slot.number) == number);
-    let stack = of_thread.flat_map(|slot| &slot.inside).find(|(inside, _)| inside.section == section);
-    let Some((_, Some(stack))) = stack else { return false };
-    stacks::now(hang.thread).is_some_and(|at| at.sp > *stack)
+    let entered = of_thread.flat_map(|slot| &slot.inside).find(|(inside, _)| inside.section == section);
+    let at = match entered {
+        Some((_, At::Anywhere)) | None => return false,
+        Some((_, at)) => *at,
+    };
+    let Some(now) = stacks::now(hang.thread) else { return false };
+    let caller = match at {
+        At::Called { caller } => Some(caller),
+        // The stack at its first instruction: while it runs it is no shorter.
+        At::Stack(stack) if now.sp > stack => return true,
+        _ => None,
+    };
+    let called = match section {
+        Section::Symbol(number) => probed.get(number as usize).map(|section| probes::function(section)),
+        _ => None,
+    };
+    let is_it = |frame: &outlast_stacks::Frame| {
+        Some(frame.address) == caller || frame.function.as_ref().is_some_and(|(name, _)| Some(name.as_str()) == called)
+    };
+    // Who cannot be seen there may be the next time: nothing is ended for a function that was left.
+    !stacks::is_in(pid, now, is_it)
+}
+
+/// Adds what probes have seen.
+pub fn add_probed(slots: &mut Vec<Slot>, probes: &Probes, blocks: &[Block]) {
+    for block in blocks {
+        let (inside, left) = probes.of_thread(block.thread);
+        if !inside.is_empty() || !left.is_empty() {
+            let inside = inside.into_iter().map(|(inside, stack)| (inside, At::Stack(stack))).collect();
+            slots.push(Slot { number: block.number, inside, left });
+        }
+    }
 }
 
 /// What a person calls it.
-pub fn name(pid: pid_t, section: Section) -> String {
+pub fn name(pid: pid_t, probed: &[String], section: Section) -> String {
     match section {
         Section::Named(address) => given(pid, address).unwrap_or_else(|| format!("{address:#x}")),
         Section::Function(address) => Process::look(pid).function(address),
-        Section::Symbol(number) => number.to_string(),
+        Section::Symbol(number) => probed.get(number as usize).cloned().unwrap_or_default(),
     }
 }
 

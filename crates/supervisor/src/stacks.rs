@@ -7,7 +7,7 @@ use crate::trace;
 use libc::pid_t;
 use outlast_image::control::ThreadBlocks;
 use outlast_image::layout::{ENGINE_BASE, ENGINE_END};
-use outlast_stacks::{At, Process};
+use outlast_stacks::{At, Frame, Process};
 use std::time::Duration;
 
 /// How long a thread that computes may take to stop.
@@ -22,18 +22,32 @@ pub fn of_hang(pid: pid_t, hang: &Hang, blocks: &ThreadBlocks) -> Vec<String> {
     let computes = matches!(hang.why, Stays::Computes { .. } | Stays::Lingers { .. });
     let blocks = blocks::read(pid, blocks);
     let mut process = Process::look(pid);
-    let word = |address| {
-        let mut bytes = [0; 8];
-        remote::read_memory(pid, address, &mut bytes).ok().map(|()| u64::from_ne_bytes(bytes))
-    };
     let line = |thread: pid_t| {
         // Who waits does so in the engine, which has noted where it came from.
         let noted = || blocks.iter().find(|block| block.thread == thread).map(|block| block.at);
         let at = if computes { now(thread) } else { None }.or_else(noted)?;
-        let frames: Vec<String> = process.stack(at, word).iter().map(ToString::to_string).collect();
+        let frames: Vec<String> =
+            process.stack(at, |address| word(pid, address)).iter().map(ToString::to_string).collect();
         Some(format!("thread {thread}: {}", frames.join(" < ")))
     };
     threads.into_iter().filter_map(line).collect()
+}
+
+/// Whether such a frame is on the stack of a thread that was there.
+pub fn is_in(pid: pid_t, at: At, is_it: impl Fn(&Frame) -> bool) -> bool {
+    let mut process = Process::look(pid);
+    let mut stack = process.stack(at, |address| word(pid, address));
+    if stack.len() < 2 {
+        // In a rewritten call it is in no function: mostly what it goes back to is what comes next. Farther up lies what others have left.
+        let Some((ip, sp)) = word(pid, at.sp).zip(at.sp.checked_add(8)) else { return false };
+        stack = process.stack(At { ip, sp, bp: at.bp }, |address| word(pid, address));
+    }
+    stack.iter().any(is_it)
+}
+
+fn word(pid: pid_t, address: u64) -> Option<u64> {
+    let mut bytes = [0; 8];
+    remote::read_memory(pid, address, &mut bytes).ok().map(|()| u64::from_ne_bytes(bytes))
 }
 
 /// Where a thread that computes is, if that is not in the engine.

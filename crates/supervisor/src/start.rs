@@ -11,6 +11,7 @@ use crate::launch::{self, Command};
 use crate::log::{Entry, Kind};
 use crate::meta::{self, Meta};
 use crate::options::Options;
+use crate::probes::Probes;
 use crate::say::say;
 use crate::signals::Signals;
 use crate::state_folder::StateFolder;
@@ -98,6 +99,10 @@ fn run_watched(request: &Request, path: &Path, signals: Signals) -> Result<End, 
     let state = StateFolder::open()?;
     if switch::is_off(&state) {
         return Err(Error::Off);
+    }
+    // Better known before there is a program; but one that had begun goes on without.
+    if request.begun.is_none() && !request.options.sections.is_empty() {
+        Probes::begin(&request.options.sections, path).map_err(Error::Module)?;
     }
     orphans::revive(&state)?;
     let called = request.begun.as_ref().map_or(path, |begun| &begun.called);

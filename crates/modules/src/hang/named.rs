@@ -5,7 +5,7 @@
 use super::sections::Sections;
 use outlast_interfaces::proc::{Hang, Stays};
 use outlast_interfaces::sect::{Inside, Left, Section, Thread};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// The exit of which nothing is known.
@@ -27,8 +27,8 @@ struct Seen {
     /// It has left a section since it was seen first.
     has_moved: bool,
     inside: BTreeMap<Section, Run>,
-    /// Up to which run leaving a section was counted.
-    counted: BTreeMap<Section, u64>,
+    /// What it had left last by then.
+    left: BTreeSet<(Section, u64)>,
 }
 
 struct Run {
@@ -97,6 +97,7 @@ impl Seen {
             (*times, *longest) = (*times + 1, count.max(*longest));
         };
         let is_inside = |section: Section, run| thread.inside.iter().any(|i| (i.section, i.run) == (section, run));
+        let mut counted = std::mem::take(&mut self.left);
         self.inside.retain(|section, run| {
             let stays = is_inside(*section, run.number);
             if !stays {
@@ -104,16 +105,14 @@ impl Seen {
                 // By the exit that it has taken, or else by the one that it takes now.
                 let exit = of_section().find(|left| left.run == run.number).or_else(|| of_section().next());
                 leaves(*section, exit.map_or(UNKNOWN, |left| left.exit), thread.count - run.began);
-                let counted = self.counted.entry(*section).or_default();
-                *counted = run.number.max(*counted);
+                counted.insert((*section, run.number));
             }
             stays
         });
         let between = thread.count - self.count;
         for Left { section, run, exit } in &thread.left {
-            if self.counted.get(section).is_none_or(|counted| run > counted) {
+            if !counted.contains(&(*section, *run)) {
                 leaves(*section, *exit, between);
-                self.counted.insert(*section, *run);
             }
         }
         exits.into_iter().map(|((section, exit), (times, count))| (section, exit, times, count)).collect()
@@ -122,13 +121,7 @@ impl Seen {
     /// What is so now. A section that a thread has entered in itself again is the outermost one.
     fn enters(&mut self, thread: &Thread) {
         self.count = thread.count;
-        if self.counted.len() > MOST_RUNS {
-            self.counted.clear();
-        }
-        for left in &thread.left {
-            let counted = self.counted.entry(left.section).or_default();
-            *counted = left.run.max(*counted);
-        }
+        self.left = thread.left.iter().take(MOST_RUNS).map(|left| (left.section, left.run)).collect();
         let mut outermost: BTreeMap<Section, u64> = BTreeMap::new();
         for inside in thread.inside.iter().take(MOST_RUNS) {
             outermost.entry(inside.section).or_insert(inside.run);
@@ -252,6 +245,6 @@ mod tests {
         for n in 0..20_000 {
             named.see(&[thread(n, &[], &[(Section::Function(n), n + 1, n)])]);
         }
-        assert!(named.seen[&1].counted.len() <= MOST_RUNS + 1);
+        assert!(named.seen[&1].left.len() == 1);
     }
 }

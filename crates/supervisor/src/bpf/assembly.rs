@@ -19,7 +19,9 @@ pub const R10: u8 = 10;
 pub mod op {
     pub const LOAD_64: u8 = 0x79;
     pub const LOAD_32: u8 = 0x61;
+    pub const STORE_32: u8 = 0x63;
     pub const STORE_64: u8 = 0x7b;
+    pub const STORE_VALUE_64: u8 = 0x7a;
     pub const WIDE: u8 = 0x18;
     pub const MOVE: u8 = 0xbf;
     pub const MOVE_VALUE: u8 = 0xb7;
@@ -32,6 +34,8 @@ pub mod op {
     pub const IF_EQUAL_VALUE: u8 = 0x15;
     pub const IF_NOT_EQUAL_VALUE: u8 = 0x55;
     pub const IF_NOT_EQUAL: u8 = 0x5d;
+    pub const IF_LESS: u8 = 0xad;
+    pub const JUMP: u8 = 0x05;
     pub const ATOMIC_64: u8 = 0xdb;
     pub const CALL: u8 = 0x85;
     pub const EXIT: u8 = 0x95;
@@ -42,6 +46,9 @@ pub const ADD_AND_FETCH: i32 = 0x01;
 /// Source register of a wide load: what is loaded is the address of the first element of the map with this
 /// descriptor.
 pub const MAP_VALUE: u8 = 2;
+
+/// The same: what is loaded is the map.
+pub const MAP: u8 = 1;
 
 /// Stands for a jump to the end until that is known.
 pub const TO_END: i16 = i16::MAX;

@@ -9,12 +9,18 @@ use std::ffi::CStr;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 const MAP_CREATE: libc::c_int = 0;
+const MAP_LOOKUP: libc::c_int = 1;
+const MAP_UPDATE: libc::c_int = 2;
 const PROG_LOAD: libc::c_int = 5;
 const PROG_TEST_RUN: libc::c_int = 10;
 const RAW_TRACEPOINT_OPEN: libc::c_int = 17;
 const MAP_FREEZE: libc::c_int = 22;
+const LINK_CREATE: libc::c_int = 28;
 
 const MAP_TYPE_ARRAY: u32 = 2;
+const MAP_TYPE_LRU_HASH: u32 = 9;
+const PROG_TYPE_KPROBE: u32 = 2;
+const TRACE_UPROBE_MULTI: u32 = 48;
 const PROG_TYPE_RAW_TRACEPOINT: u32 = 17;
 const RUN_ON_CPU: u32 = 1 << 0;
 /// The map can be mapped into memory.
@@ -58,6 +64,35 @@ struct ProgLoad {
     kern_version: u32,
     prog_flags: u32,
     prog_name: [u8; 16],
+    prog_ifindex: u32,
+    expected_attach_type: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Default, Pod, Zeroable)]
+struct MapElement {
+    map_fd: u32,
+    padding: u32,
+    key: u64,
+    value: u64,
+    flags: u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Default, Pod, Zeroable)]
+struct LinkUprobes {
+    prog_fd: u32,
+    target_fd: u32,
+    attach_type: u32,
+    flags: u32,
+    path: u64,
+    offsets: u64,
+    ref_ctr_offsets: u64,
+    cookies: u64,
+    count: u32,
+    uprobe_flags: u32,
+    pid: u32,
+    padding: u32,
 }
 
 #[repr(C)]
@@ -102,6 +137,58 @@ pub fn create_mappable(name: &[u8], value_size: usize) -> Result<OwnedFd, Errno>
     unsafe { descriptor(MAP_CREATE, &attr) }
 }
 
+/// Makes an array of one element, which programs can address. Needs CAP_BPF.
+pub fn create_array(name: &[u8], value_size: usize) -> Result<OwnedFd, Errno> {
+    create(name, MAP_TYPE_ARRAY, 4, value_size, 1)
+}
+
+/// Makes a table that forgets what was not used for long when it is full. Needs CAP_BPF.
+pub fn create_table(name: &[u8], key_size: usize, value_size: usize, entries: u32) -> Result<OwnedFd, Errno> {
+    create(name, MAP_TYPE_LRU_HASH, key_size, value_size, entries)
+}
+
+fn create(name: &[u8], map_type: u32, key: usize, value: usize, entries: u32) -> Result<OwnedFd, Errno> {
+    let (key_size, value_size) = (key as u32, value as u32);
+    let mut attr = MapCreate { map_type, key_size, value_size, max_entries: entries, ..MapCreate::default() };
+    attr.map_name[..name.len()].copy_from_slice(name);
+    // SAFETY: the attributes hold no addresses.
+    unsafe { descriptor(MAP_CREATE, &attr) }
+}
+
+/// Reads an element of a map whose keys and values are of these types.
+pub fn lookup<K: Pod, V: Pod>(map: BorrowedFd<'_>, key: &K) -> Result<V, Errno> {
+    let mut value = V::zeroed();
+    let (key, to) = (std::ptr::from_ref(key) as u64, std::ptr::from_mut(&mut value) as u64);
+    let attr = MapElement { map_fd: map.as_raw_fd() as u32, key, value: to, ..MapElement::default() };
+    // SAFETY: the kernel reads the key and writes the value, which live until the call returns and are as long as the map's.
+    unsafe { call(MAP_LOOKUP, &attr) }.map(|_| value)
+}
+
+/// Writes one.
+pub fn update<K: Pod, V: Pod>(map: BorrowedFd<'_>, key: &K, value: &V) -> Result<(), Errno> {
+    let (key, value) = (std::ptr::from_ref(key) as u64, std::ptr::from_ref(value) as u64);
+    let attr = MapElement { map_fd: map.as_raw_fd() as u32, key, value, ..MapElement::default() };
+    // SAFETY: the kernel reads key and value, which live until the call returns and are as long as the map's.
+    unsafe { call(MAP_UPDATE, &attr) }.map(drop)
+}
+
+/// Has the kernel run the program whenever somebody executes one of these places of a file, with the cookie that belongs to the place, for as long as
+/// the descriptor is open. Needs CAP_BPF and CAP_PERFMON.
+pub fn attach_probes(program: BorrowedFd<'_>, file: &CStr, places: &[u64], cookies: &[u64]) -> Result<OwnedFd, Errno> {
+    assert_eq!(places.len(), cookies.len());
+    let attr = LinkUprobes {
+        prog_fd: program.as_raw_fd() as u32,
+        attach_type: TRACE_UPROBE_MULTI,
+        path: file.as_ptr() as u64,
+        offsets: places.as_ptr() as u64,
+        cookies: cookies.as_ptr() as u64,
+        count: places.len() as u32,
+        ..LinkUprobes::default()
+    };
+    // SAFETY: the kernel reads path, places and as many cookies, which live until the call returns.
+    unsafe { descriptor(LINK_CREATE, &attr) }
+}
+
 /// From now on only BPF programs can write to the map; nobody may have it mapped writable.
 pub fn freeze(map: BorrowedFd<'_>) -> Result<(), Errno> {
     // SAFETY: the attribute is the descriptor.
@@ -110,8 +197,24 @@ pub fn freeze(map: BorrowedFd<'_>) -> Result<(), Errno> {
 
 /// Loads a program for raw tracepoints. Needs CAP_BPF and CAP_PERFMON.
 pub fn load(name: &[u8], program: &[Instruction], license: &CStr) -> Result<OwnedFd, Errno> {
+    load_type(PROG_TYPE_RAW_TRACEPOINT, 0, name, program, license)
+}
+
+/// Loads a program for [`attach_probes`]. Needs CAP_BPF and CAP_PERFMON, and Linux 6.6.
+pub fn load_probe(name: &[u8], program: &[Instruction], license: &CStr) -> Result<OwnedFd, Errno> {
+    load_type(PROG_TYPE_KPROBE, TRACE_UPROBE_MULTI, name, program, license)
+}
+
+fn load_type(
+    prog_type: u32,
+    expected_attach_type: u32,
+    name: &[u8],
+    program: &[Instruction],
+    license: &CStr,
+) -> Result<OwnedFd, Errno> {
     let mut attr = ProgLoad {
-        prog_type: PROG_TYPE_RAW_TRACEPOINT,
+        prog_type,
+        expected_attach_type,
         instruction_count: program.len() as u32,
         instructions: program.as_ptr() as u64,
         license: license.as_ptr() as u64,

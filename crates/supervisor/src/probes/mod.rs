@@ -1,0 +1,121 @@
+//! Functions that a person names as code sections, in a program that knows nothing of it: the kernel has a breakpoint at the entry and at each
+//! exit (uprobes), where a BPF program takes note of it. Breakpoints belong to the file: a recovered process has them as soon as it maps
+//! that, and nothing of them is committed.
+
+mod exits;
+mod program;
+
+use crate::bpf;
+use crate::fault_list::Namespace;
+use libc::pid_t;
+use outlast_interfaces::sect::{Inside, Left, Section};
+use outlast_stacks::symbols;
+use program::{cookie, Key, Maps, Run};
+use rustix::fs::stat;
+use std::collections::BTreeMap;
+use std::ffi::{CStr, CString};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+const NAME: &[u8] = b"outlast_section";
+/// The kernel asks; no helper that is used insists on the GPL.
+const LICENSE: &CStr = c"Apache-2.0 OR MIT";
+/// Threads times sections that are kept apart.
+const RUNS: u32 = 8192;
+
+/// Breakpoints, for as long as this lives.
+pub struct Probes {
+    runs: OwnedFd,
+    followed: OwnedFd,
+    _links: Vec<OwnedFd>,
+    sections: u32,
+}
+
+/// The file and the function that a person means: `/FILE:SYMBOL`, or `SYMBOL` in the program's own.
+fn meant<'a>(section: &'a str, program: &Path) -> (PathBuf, &'a str) {
+    match section.split_once(':') {
+        Some((file, symbol)) if file.starts_with('/') => (file.into(), symbol),
+        _ => (program.into(), section),
+    }
+}
+
+/// A section's function, without the file.
+pub fn function(section: &str) -> &str {
+    meant(section, Path::new("")).1
+}
+
+impl Probes {
+    /// # Errors
+    /// There is no such function, or the kernel does not allow it; why.
+    pub fn begin(sections: &[String], program: &Path) -> Result<Self, String> {
+        let mut places: BTreeMap<PathBuf, Vec<(u64, u64)>> = BTreeMap::new();
+        for (number, section) in (0..).zip(sections) {
+            let (file, symbol) = meant(section, program);
+            places.entry(file.clone()).or_default().extend(places_of(&file, symbol, number)?);
+        }
+        let refused =
+            |e| format!("the kernel allows no breakpoints for it, which take CAP_BPF, CAP_PERFMON and Linux 6.6: {e}");
+        let namespace = stat("/proc/self/ns/pid").map_err(refused)?;
+        let namespace = Namespace { device: namespace.st_dev, inode: namespace.st_ino };
+        let runs = bpf::create_table(NAME, size_of::<Key>(), size_of::<Run>(), RUNS).map_err(refused)?;
+        let followed = bpf::create_array(NAME, size_of::<u32>()).map_err(refused)?;
+        let maps = Maps { runs: runs.as_raw_fd(), followed: followed.as_raw_fd() };
+        let code = program::program(maps, namespace);
+        let code = bpf::load_probe(NAME, &code, LICENSE).map_err(refused)?;
+        let mut links = Vec::new();
+        for (file, places) in places {
+            let (offsets, cookies): (Vec<u64>, Vec<u64>) = places.into_iter().unzip();
+            let file = CString::new(file.into_os_string().into_vec()).map_err(|e| e.to_string())?;
+            links.push(bpf::attach_probes(code.as_fd(), &file, &offsets, &cookies).map_err(refused)?);
+        }
+        Ok(Self { runs, followed, _links: links, sections: sections.len() as u32 })
+    }
+
+    /// From now on it is this process whose threads are followed.
+    pub fn follow(&self, pid: pid_t) {
+        // The array has an element 0.
+        let _ = bpf::update(self.followed.as_fd(), &0u32, &(pid as u32));
+    }
+
+    /// What a thread is in, with where its stack was there, and what it has left last.
+    pub fn of_thread(&self, thread: pid_t) -> (Vec<(Inside, u64)>, Vec<Left>) {
+        let (mut inside, mut left) = (Vec::new(), Vec::new());
+        for number in 0..self.sections {
+            let key = Key { thread: thread as u32, section: number };
+            let Ok(Run { runs, is_inside, stack, exit }) = bpf::lookup(self.runs.as_fd(), &key) else { continue };
+            let section = Section::Symbol(number);
+            if is_inside != 0 {
+                inside.push((Inside { section, run: runs }, stack));
+            }
+            let last = runs - u64::from(is_inside != 0);
+            if last > 0 && exit > 0 {
+                left.push(Left { section, run: last, exit: exit - 1 });
+            }
+        }
+        // The stack grows downwards.
+        inside.sort_by_key(|(_, stack)| std::cmp::Reverse(*stack));
+        (inside, left)
+    }
+}
+
+/// Offsets in the file and what the BPF program is told there.
+fn places_of(file: &Path, symbol: &str, number: u32) -> Result<Vec<(u64, u64)>, String> {
+    let told = |why: &dyn std::fmt::Display| format!("section {symbol} in {}: {why}", file.display());
+    let pieces = symbols::functions(file, symbol).map_err(|e| told(&e))?;
+    if pieces.is_empty() {
+        return Err(told(&"there is no such function"));
+    }
+    let mut places = Vec::new();
+    for piece in &pieces {
+        let exits = exits::exits(piece, &pieces).ok_or_else(|| told(&"its instructions are not understood"))?;
+        if !piece.is_cold {
+            places.push((piece.offset, cookie(number, 0)));
+        }
+        // Exits count from 1, since 0 is the entry. An entry that is an exit, too, is nothing to be seen of.
+        let exits = exits.into_iter().filter(|exit| *exit != 0 || piece.is_cold);
+        let own = |exit: u64| piece.address.wrapping_sub(pieces[0].address).wrapping_add(exit) as u32;
+        places.extend(exits.map(|exit| (piece.offset + exit, cookie(number, own(exit).wrapping_add(1).max(1)))));
+    }
+    Ok(places)
+}
