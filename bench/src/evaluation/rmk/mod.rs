@@ -52,6 +52,9 @@ pub struct Options {
     /// Where campaigns leave their results, and go on where they were interrupted
     #[arg(long, value_name = "DIR")]
     campaigns: Option<PathBuf>,
+    /// Take campaigns as far as they are
+    #[arg(long, requires = "campaigns")]
+    as_they_are: bool,
 }
 
 fn share(text: &str) -> Result<f64, String> {
@@ -159,7 +162,8 @@ impl Options {
             Kind::ALL.map(|kind| recovery::measure(kind, extent, &workshop, &progress)).into()
         });
         let unharmed = self.section(Part::Unharmed, || hangs::unharmed(extent, &workshop, &progress));
-        let injected = self.section(Part::Faults, || hangs::inject(extent, folder, &workshop, &progress));
+        let injected =
+            self.section(Part::Faults, || hangs::inject(extent, folder, self.as_they_are, &workshop, &progress));
         progress.end();
         Ok(Results {
             outlast: env!("CARGO_PKG_VERSION").into(),

@@ -22,6 +22,7 @@ pub fn text(results: &Results) -> String {
         figure_9(results),
         table_9(results),
         methods(results),
+        OBSERVED.into(),
     ];
     parts.join("\n")
 }
@@ -344,6 +345,9 @@ fn table_9(results: &Results) -> String {
     for approach in &section.entries {
         text += &died(approach);
     }
+    for approach in section.entries.iter().filter(|approach| !approach.breaks.is_empty()) {
+        let _ = writeln!(text, "\nConnections broke with `{}`: {}.", approach.name, approach.breaks.join("; "));
+    }
     text + "
 Overhead is processor time of a request. Recovery is from the kill to the next correct reply, seen by a client that has one connection, or opens it anew; every other time
 a request is on its way when the server dies. A reply is wrong if it is not, byte by byte, what was asked for.
@@ -379,9 +383,9 @@ fn methods(results: &Results) -> String {
 ## How it was measured, and what differs from the paper
 
 - **The server** is lighttpd, one process with one thread that serves all connections: there is no child for each client as in Apache, so that a death concerns all clients.
-- **Table 7.** Faults come when a function of the main loop is entered, between its 30th and its 600th time (`campaigns/web-flips.toml`, `web-hangs.toml`): a bit of code within 8 KiB, or a jump to itself. So near
-  by there is much that is never executed; the paper's flips are in code that is. The client has 20 sessions of 50 small pages and a huge file, and compares a sum over each with that of an unharmed run. The limit is a second of processor
-  time (`--hang=1s`), since a run is too short to learn anything; `web-learnt` has a limit that was learnt, in runs of a thousand sessions. {generations}
+- **Table 7.** Faults come when a function of the main loop is entered, between its 30th and its 600th time (`campaigns/web-flips.toml`, `web-hangs.toml`): a bit of code within 8 KiB, or a jump to itself. A campaign that is told of before its end has
+  fewer faults than its file says. So near by there is much that is never executed; the paper's flips are in code that is. The client has 20 sessions of 50 small pages and a huge file, and compares a sum over each with that of an unharmed run. The limit is a second of processor
+  time (`--hang=1s`), since a run is too short to learn anything. Sessions without faults are under a limit that is learnt, which takes some twelve seconds: a server has ten thousand of them, 17 s here. {generations}
 - **Table 8.** `checkpoint` is alone (`--commit manual --every 2s`). Pages, what is written of them and c are counted inside the program, by a library that is loaded before it and arms all pages by `PAGEMAP_SCAN`, as the engine does;
   s + r is the slope of what commits cost between 256 and 4096 written pages. The server commits more often than every two seconds: what it reads from connections is kept until the next commit, in a room of bounded
   size, and descriptors that come and go are committed. A shadow process is a copy by `clone`, which replaces the one before; a dump copies all pages that are there into memory.
@@ -391,6 +395,19 @@ fn methods(results: &Results) -> String {
 "
     )
 }
+
+/// What these figures do not say themselves.
+const OBSERVED: &str = "\
+## What stands out
+
+- **Hangs** are all found but a few that had not computed for a second when the time was over. On a machine with a load above ten some runs (58 of 1206)
+  were recovered in milliseconds and still not over half a minute after the fault; of the first 640, with less load, none. Why is not known.
+- **Damaged code** is committed with everything else: protected by commits alone, nearly every crash comes again until all tries are used up. Older generations
+  take most crashes away, and a server's clients gain nothing by that: it knows nothing any more of what it has read and answered since, and they wait for a reply that does not come.
+- **A server under `visible`** pays two to five times its own processor time, since each small reply has a commit before it. `checkpoint` pays a third more and answers twice after a
+  death. Between the two is what the paper's custom checkpointing does.
+- **A restart** of lighttpd is as quick as a recovery. What it costs are all connections.
+";
 
 #[cfg(test)]
 pub use tests::example;

@@ -23,6 +23,8 @@ pub enum Kind {
 
 /// No reply takes so long.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// So often a connection is asked on: lighttpd ends one of its own accord after 65535 requests.
+const REQUESTS: u64 = 10_000;
 /// For the price of a request without kills.
 const CLIENTS: u32 = 20;
 
@@ -99,6 +101,9 @@ struct Client<'a> {
     port: u16,
     connection: Option<TcpStream>,
     random: Rng,
+    /// What it was told when its connection broke.
+    told: String,
+    asked: u64,
 }
 
 /// What a request came to.
@@ -113,6 +118,11 @@ impl Client<'_> {
     /// Asks for any page, and tells which.
     fn ask(&mut self) -> Option<usize> {
         let page = self.random.usize(0..self.site.pages.len());
+        self.told = "cannot ask".into();
+        self.asked += 1;
+        if self.asked % REQUESTS == 0 {
+            self.connection = None;
+        }
         if self.connection.is_none() {
             let connection = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).ok()?;
             connection.set_read_timeout(Some(PATIENCE)).ok()?;
@@ -129,10 +139,16 @@ impl Client<'_> {
         let (mut text, mut part) = (Vec::new(), [0; 65536]);
         loop {
             match connection.read(&mut part) {
-                Ok(0) => return Reply::Broken,
+                Ok(0) => {
+                    self.told = format!("end after {} bytes", text.len());
+                    return Reply::Broken;
+                }
                 Ok(count) => text.extend(&part[..count]),
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return Reply::Wrong,
-                Err(_) => return Reply::Broken,
+                Err(e) => {
+                    self.told = format!("{e} after {} bytes", text.len());
+                    return Reply::Broken;
+                }
             }
             let Some(head) = text.windows(4).position(|four| four == b"\r\n\r\n") else { continue };
             let header = String::from_utf8_lossy(&text[..head]);
@@ -156,6 +172,12 @@ impl Client<'_> {
 }
 
 impl Approach {
+    fn broke(&mut self, client: &Client, reply: &Reply, when: &str) {
+        if *reply == Reply::Broken && self.name != Kind::Restart.name() {
+            self.breaks.push(format!("{when}: {}", client.told));
+        }
+    }
+
     /// What clients saw of a kill: something broken, something wrong.
     fn count(&mut self, seen: &mut [bool; 2]) {
         self.broken += usize::from(seen[0]);
@@ -174,7 +196,14 @@ fn kill_again_and_again(
     let site = Site::make(workshop, extent.seed)?;
     let mut server = site.serve(workshop, kind.side(), &[])?;
     let port = server.port;
-    let mut client = Client { site: &site, port, connection: None, random: Rng::with_seed(extent.seed) };
+    let mut client = Client {
+        site: &site,
+        port,
+        connection: None,
+        random: Rng::with_seed(extent.seed),
+        told: String::new(),
+        asked: 0,
+    };
     let mut seen = [false; 2];
     for number in 0..kills(extent) {
         let until = Instant::now() + Duration::from_micros(client.random.u64(2_000..60_000));
@@ -184,7 +213,10 @@ fn kill_again_and_again(
             match client.take(page) {
                 Reply::Right => (),
                 _ if number == 0 => return Err(Failure::Unreadable("lighttpd".into(), "a wrong reply".into())),
-                reply => seen[usize::from(reply == Reply::Wrong)] = true,
+                reply => {
+                    seen[usize::from(reply == Reply::Wrong)] = true;
+                    approach.broke(&client, &reply, "later");
+                }
             }
         }
         approach.count(&mut seen);
@@ -200,7 +232,10 @@ fn kill_again_and_again(
             let page = asked.take().unwrap_or_else(|| client.ask());
             match client.take(page) {
                 Reply::Right => break,
-                reply => seen[usize::from(reply == Reply::Wrong)] = true,
+                reply => {
+                    seen[usize::from(reply == Reply::Wrong)] = true;
+                    approach.broke(&client, &reply, "at once");
+                }
             }
             if killed.elapsed() > PATIENCE * 4 {
                 return Err(Failure::TooLong("a reply after a kill".into(), (PATIENCE * 4).as_secs()));

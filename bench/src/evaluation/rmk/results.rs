@@ -120,6 +120,9 @@ pub struct Approach {
     /// had asked for.
     pub broken: usize,
     pub wrong: usize,
+    /// How connections broke: when, and what the client was told.
+    #[serde(default)]
+    pub breaks: Vec<String>,
     /// Microseconds of processor time a request, without kills, native and with this approach.
     pub pairs_us: Vec<[f64; 2]>,
     pub obstacle: Option<String>,

@@ -96,7 +96,7 @@ impl Site {
     fn start(&self, workshop: &Workshop, side: Side, env: &[(&str, OsString)], port: u16) -> Outcome<Server> {
         let text = format!(
             "server.document-root = \"{}\"\nserver.bind = \"127.0.0.1\"\nserver.port = {port}\n\
-             server.errorlog = \"/dev/null\"\nserver.max-keep-alive-requests = 100000000\n",
+             server.errorlog = \"/dev/null\"\nserver.max-keep-alive-requests = 65535\n",
             self.root.display()
         );
         let configuration = workshop.put(User::Own, "web.conf", text.as_bytes())?;
