@@ -85,7 +85,7 @@ fn event(wishes: &Wishes, more: &[outlast_core::Manifest]) -> Outcome<f64> {
             count.run += 1;
             count.count += Duration::from_micros(10);
         }
-        black_box(protection.counted(&counts));
+        black_box(protection.counted(&counts, &[]));
     }
     let took = began.elapsed().as_secs_f64() * 1e6 / f64::from(EVENTS);
     match protection.failures().first() {

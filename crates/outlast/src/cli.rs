@@ -1,8 +1,8 @@
 //! Commands and their options.
 
 use crate::{
-    attach, check, commit, completions, daemon, detach, fork, generations, headers, inject, log, manual, metrics, module,
-    node, pin, policy, ps, report, resume, rewind, rm, run, stop, supervise, switch, top, upgrade,
+    attach, check, commit, completions, daemon, detach, fork, generations, headers, inject, log, manual, metrics,
+    module, node, pin, policy, ps, report, resume, rewind, rm, run, stop, supervise, switch, top, upgrade,
 };
 use clap::{Parser, Subcommand};
 use outlast_supervisor::Error;
