@@ -145,7 +145,7 @@ fn refused(why: &dyn std::fmt::Display) {
 }
 
 fn hear(mut abroad: Abroad, teller: &Teller) {
-    while let Some(heard) = abroad.next() {
+    while let Some(heard) = abroad.wait() {
         for heard in heard {
             match heard {
                 Heard::Flagged(flagged) => teller.starved(&flagged),

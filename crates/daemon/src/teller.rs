@@ -113,7 +113,7 @@ impl Teller {
 fn in_words(number: u32, waiting: u32, runs: Option<Running>, why: Stays, is_here: bool) -> String {
     let who = runs.map_or("nothing".into(), |Running { thread, process, is_realtime, .. }| {
         let kind = if is_realtime { "real-time thread" } else { "thread" };
-        let name = is_here.then(|| format!(" ({})", name(process, thread))).unwrap_or_default();
+        let name = if is_here { format!(" ({})", name(process, thread)) } else { String::new() };
         format!("{kind} {thread}{name} of process {process}")
     });
     let what = match why {
@@ -129,7 +129,7 @@ fn in_words(number: u32, waiting: u32, runs: Option<Running>, why: Stays, is_her
         }
     };
     let runs = runs.map_or(0, |runs| runs.thread);
-    let names = is_here.then(|| waiting_for(number, runs)).unwrap_or_default();
+    let names = if is_here { waiting_for(number, runs) } else { Vec::new() };
     let names = if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) };
     format!("does not switch: {who} {what}; waiting: {waiting}{names}")
 }

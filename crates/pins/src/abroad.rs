@@ -13,7 +13,6 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// What is to be told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,15 +76,9 @@ impl Abroad {
     }
 
     /// Waits for what happens next on other nodes, and has modules told; what is to be told further. None: nothing will happen any more.
-    pub fn next(&mut self) -> Option<Vec<Heard>> {
+    pub fn wait(&mut self) -> Option<Vec<Heard>> {
         let news = self.news.next()?;
         Some(self.hear(news))
-    }
-
-    /// The same, within this time.
-    pub fn within(&mut self, time: Duration) -> Vec<Heard> {
-        let news = self.news.within(time);
-        news.map(|news| self.hear(news)).unwrap_or_default()
     }
 
     fn hear(&mut self, news: News) -> Vec<Heard> {
