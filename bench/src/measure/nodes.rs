@@ -29,7 +29,7 @@ impl Measurement for Nodes {
     fn promises(&self) -> Vec<Promise> {
         let of = |id: &str, what: &str| {
             let what = what.into();
-            Promise { id: id.into(), what, unit: Unit::Microseconds, relation: Relation::Whole, limit: 500.0 }
+            Promise { id: id.into(), what, unit: Unit::Microseconds, relation: Relation::Whole, limit: 100.0 }
         };
         vec![
             of(COMMAND, "a command to a pin of another node, over the loopback, and its answer"),

@@ -8,6 +8,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use support::{kill_everything, said, until, Home};
 
@@ -16,7 +17,11 @@ struct Watch {
     home: Home,
     hog: PathBuf,
     daemon: Child,
+    /// They share a processor, and each is about who has it and who has not.
+    _alone: MutexGuard<'static, ()>,
 }
+
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 impl Drop for Watch {
     fn drop(&mut self) {
@@ -34,6 +39,7 @@ impl Watch {
             println!("skipped: needs root, and a processor that nobody starves");
             return None;
         }
+        let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let home = Home::new();
         let hog = compile(&home);
         let alert = home.file("alert");
@@ -45,7 +51,7 @@ impl Watch {
         command.arg("--lock").arg(home.file("daemon.lock"));
         command.arg("--alert").arg(alert).stderr(fs::File::create(home.file("log")).unwrap());
         let daemon = command.stdin(Stdio::null()).spawn().unwrap();
-        let watch = Self { home, hog, daemon };
+        let watch = Self { home, hog, daemon, _alone: alone };
         until("the daemon to watch", || watch.log().contains("oshang: watches"));
         if watch.log().contains("not processors") {
             println!("skipped: {}", watch.log());

@@ -226,7 +226,13 @@ impl Run {
 
     /// Failures of the module that the log tells of, and whether it is loaded, by the supervisor's word.
     fn failures(&self) -> (usize, bool) {
-        let parts = std::fs::read_to_string(self.state.path().join("it/modules")).expect("the supervisor's word");
+        let file = self.state.path().join("it/modules");
+        // A program may have answered before its supervisor has written that down.
+        let begun = Instant::now();
+        while !file.exists() && begun.elapsed() < Duration::from_secs(20) {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let parts = std::fs::read_to_string(file).expect("the supervisor's word");
         (self.count("module-failed"), parts.contains("checkpoint"))
     }
 

@@ -1,7 +1,7 @@
 //! Components that are built from `examples/plugins`, and a core with pins that take down what they are asked for.
 
 use outlast_core::{Event, Failure, Manifest, Microkernel, Payload, Pin};
-use outlast_interfaces::{pmc, proc};
+use outlast_interfaces::{pmc, proc, sect};
 use outlast_plugins::{manifest, Compiled};
 use std::cell::RefCell;
 use std::path::Path;
@@ -37,10 +37,10 @@ impl Pin for Notes {
     }
 }
 
-/// A core with the pins `proc` and `pmc`.
+/// A core with the pins `proc`, `pmc` and `sect`.
 pub fn kernel() -> (Microkernel, Asked) {
     let (mut kernel, asked) = (Microkernel::new(), Asked::default());
-    for interface in [&proc::INTERFACE, &pmc::INTERFACE] {
+    for interface in [&proc::INTERFACE, &pmc::INTERFACE, &sect::INTERFACE] {
         let asked = Rc::clone(&asked);
         kernel.install_pin(interface, Box::new(move || Ok(Box::new(Notes(Rc::clone(&asked))))));
     }
