@@ -47,6 +47,7 @@ impl Watch {
     /// A module cannot be loaded.
     pub fn watch(self, teller: &Teller, inbox: &Receiver<Inbox>, beats: &Arc<AtomicU64>) -> Result<(), Error> {
         let watches = !self.modules.is_empty();
+        let mut has_precedence = watches;
         if watches {
             take_precedence();
         }
@@ -64,6 +65,11 @@ impl Watch {
         loop {
             // One that failed too often wants nothing any more.
             let every = machine.every();
+            if every.is_some() && !has_precedence {
+                // Another node wants this machine to be looked at.
+                has_precedence = true;
+                take_precedence();
+            }
             let is_due = |at: Instant| at.elapsed() >= every.unwrap_or(PATIENCE);
             if looked.is_none_or(is_due) {
                 looked = Some(Instant::now());

@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What a node that is silent for so long has.
 pub const PATIENCE: &str = "500ms";
@@ -15,7 +16,11 @@ const PORT: u16 = 7607;
 pub struct Network {
     names: [String; 2],
     pub home: Home,
+    _alone: MutexGuard<'static, ()>,
 }
+
+/// Their daemons look at the same processors, with precedence, and are what keeps others' from switching or has them switch.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 impl Network {
     /// None: it cannot be here, as the test then says.
@@ -23,7 +28,8 @@ impl Network {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Relaxed);
         let name = |end: &str| format!("o{}n{number}{end}", std::process::id());
-        let this = Self { names: [name("a"), name("b")], home: Home::new() };
+        let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let this = Self { _alone: alone, names: [name("a"), name("b")], home: Home::new() };
         if !this.try_lay() {
             println!("skipped: needs root, and `ip netns`");
             return None;
