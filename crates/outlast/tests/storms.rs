@@ -24,12 +24,12 @@ fn strike(home: &Home, times: std::ops::RangeInclusive<usize>) {
     }
 }
 
-/// A command that writes down how it was run, then does this.
+/// A command that writes down how it was run, then does this. What signals it blocks is what those that it begins do: while it begins one, it blocks all.
 fn command(home: &Home, then: &str) -> (PathBuf, PathBuf) {
     let (script, told) = (home.file("alert"), home.file("told"));
     let told_as = told.display();
     let text = format!(
-        "#!/bin/sh\n{{ echo pid $$; echo \"args $*\"; env; ls -l /proc/$$/fd; grep SigBlk /proc/$$/status; }} > {told_as}.new\n\
+        "#!/bin/sh\n{{ echo pid $$; echo \"args $*\"; env; ls -l /proc/$$/fd; grep SigBlk /proc/self/status; }} > {told_as}.new\n\
          echo once >> {told_as}.times\nmv {told_as}.new {told_as}\n{then}\n"
     );
     std::fs::write(&script, text).unwrap();
