@@ -79,6 +79,20 @@ impl Watch {
     }
 }
 
+/// When it was measured, and who else used the machine.
+pub fn in_words(surroundings: Option<&Surroundings>) -> String {
+    let Some(Surroundings { began, took, load, steal, waited }) = surroundings else {
+        return "Not measured in this run.\n".into();
+    };
+    let waited = waited.map_or(String::new(), |share| {
+        format!(", and in {share:.0} % of the time some process waited for a processor")
+    });
+    format!(
+        "Measured from {began} on for {took:.0} s: load {:.2} before and {:.2} after, {steal:.1} % of the processors' time stolen by the host{waited}.\n",
+        load[0], load[1]
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,11 +4,12 @@ mod support;
 
 use serde_json::Value;
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::Once;
+use support::talk::{answers, Talk};
 use support::{kill, kill_everything, said, until, Home};
 
 /// A component of the examples.
@@ -44,69 +45,11 @@ fn row(home: &Home, name: &str) -> Option<Value> {
     rows(home).into_iter().find(|row| row["name"] == name)
 }
 
-/// A conversation with the program in hangs/answers.c, named `it`, which is protected so.
-struct Talk<'h> {
-    home: &'h Home,
-    child: Child,
-    to: Option<ChildStdin>,
-    from: BufReader<ChildStdout>,
-    asked: u32,
-}
-
-impl<'h> Talk<'h> {
-    fn begin(home: &'h Home, options: &[&str]) -> Self {
-        let program = home.file("answers");
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hangs/answers.c");
-        let compiled = Command::new("gcc").args(["-O2", "-pthread", "-o"]).arg(&program).arg(source).output().unwrap();
-        assert!(compiled.status.success(), "{}", said(&compiled));
-        fs::write(home.file("word"), [1; 4096]).unwrap();
-        let mut command = outlast(home, ["run", "--name", "it", "--every", "never", "--retries", "1000"]);
-        command.args(options).arg("--").arg(program).arg(home.file("word"));
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let (to, from) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
-        Self { home, child, to, from, asked: 0 }
-    }
-
-    fn say(&mut self, line: &str) {
-        self.asked += 1;
-        writeln!(self.to.as_ref().unwrap(), "{line}").unwrap();
-    }
-
-    fn hear(&mut self, line: &str) {
-        let mut answer = String::new();
-        self.from.read_line(&mut answer).unwrap();
-        assert_eq!(answer, format!("{} {line}\n", self.asked), "{:#?}", self.home.log("it"));
-    }
-
-    fn ask(&mut self, line: &str) {
-        self.say(line);
-        self.hear(line);
-    }
-
-    /// What hangs hangs no more, once it has been recovered.
-    fn end_hang(&self) {
-        fs::write(self.home.file("word"), [0; 4096]).unwrap();
-    }
-
-    /// Says something that hangs, and has it flagged and recovered.
-    fn hang(&mut self) {
-        let before = self.causes("hung").len();
-        fs::write(self.home.file("word"), [1; 4096]).unwrap();
-        self.say("hang");
-        self.home.await_event("it", "hung", before + 1);
-        self.end_hang();
-        self.hear("hang");
-    }
-
-    fn causes(&self, event: &str) -> Vec<String> {
-        let log = self.home.log("it");
-        log.iter().filter(|e| e["event"] == event).map(|e| e["cause"].as_str().unwrap_or_default().into()).collect()
-    }
-
-    fn end(mut self) {
-        drop(self.to.take());
-        assert_eq!(self.child.wait().unwrap().code(), Some(3));
-    }
+/// The program in hangs/answers.c, protected so.
+fn begin<'h>(home: &'h Home, options: &[&str]) -> Talk<&'h Home> {
+    let mut command = outlast(home, ["run", "--name", "it", "--every", "never", "--retries", "1000"]);
+    command.args(options);
+    Talk::begin(home, command, &answers(home))
 }
 
 const LIMIT: &str = "--module=ahd={\"limit_ms\": 300}";
@@ -195,15 +138,15 @@ fn a_program_is_not_started_without_a_module_that_it_is_to_have() {
 fn a_program_with_too_many_threads_is_flagged_and_goes_on_from_its_last_commit() {
     let home = Home::new();
     loaded(&home, "ceiling", "ceiling");
-    let mut talk = Talk::begin(&home, &["--module", "ceiling=1"]);
+    let mut talk = begin(&home, &["--module", "ceiling=1"]);
     talk.ask("one");
     assert_eq!(row(&home, "ceiling").unwrap()["programs"], serde_json::json!(["it"]));
     talk.ask("thread");
     home.await_event("it", "hung", 1);
-    talk.end_hang();
+    talk.may_hang(false);
     talk.ask("more");
     assert!(talk.causes("hung")[0].ends_with("2 threads, and 1 is the most"), "{:#?}", talk.causes("hung"));
-    talk.end();
+    assert_eq!(talk.end().code(), Some(3));
 }
 
 #[test]
@@ -213,9 +156,9 @@ fn the_component_made_of_the_built_in_detector_flags_what_that_one_flags() {
     for option in ["--hang=300ms", LIMIT] {
         let home = Home::new();
         loaded(&home, "hang", "ahd");
-        let mut talk = Talk::begin(&home, &[option]);
+        let mut talk = begin(&home, &[option]);
         talk.ask("one");
-        talk.hang();
+        talk.hang("hang");
         talk.ask("two");
         let log = home.log("it");
         let hung = log.iter().find(|entry| entry["event"] == "hung").unwrap();
@@ -225,7 +168,7 @@ fn the_component_made_of_the_built_in_detector_flags_what_that_one_flags() {
             hung["cause"].to_string().contains("0.30 s are enough"),
         ));
         assert_eq!(talk.causes("module-failed"), [""; 0]);
-        talk.end();
+        assert_eq!(talk.end().code(), Some(3));
     }
     assert_eq!(found, [(true, true); 2]);
 }
@@ -235,12 +178,12 @@ fn the_component_made_of_the_built_in_detector_flags_what_that_one_flags() {
 fn a_module_protects_a_program_also_after_its_supervisor_died_and_after_everything_did() {
     let home = Home::new();
     loaded(&home, "hang", "ahd");
-    let mut talk = Talk::begin(&home, &[LIMIT]);
+    let mut talk = begin(&home, &[LIMIT]);
     talk.ask("one");
     let supervisor = home.await_protected("it")["supervisor"].clone();
     kill(&supervisor, libc::SIGKILL);
     home.await_status("it", |status| status["protected"] == true && status["supervisor"] != supervisor);
-    talk.hang();
+    talk.hang("hang");
     // The shell of a person whose supervisor was killed sees that; the program's pipes are as they were.
     talk.ask("two");
     // What was installed is gone, and so is the module when another one takes over; the program is not.
@@ -267,7 +210,7 @@ fn a_module_protects_a_program_also_after_its_supervisor_died_and_after_everythi
 fn another_outlast_that_takes_over_has_the_module_as_well() {
     let home = Home::new();
     loaded(&home, "hang", "ahd");
-    let mut talk = Talk::begin(&home, &[LIMIT]);
+    let mut talk = begin(&home, &[LIMIT]);
     talk.ask("one");
     home.await_protected("it");
     // By another process, so that no test has it open for writing.
@@ -276,10 +219,10 @@ fn another_outlast_that_takes_over_has_the_module_as_well() {
     let upgraded = home.outlast(["upgrade", "it", "--binary", new.to_str().unwrap()]).output().unwrap();
     assert!(upgraded.status.success(), "{}", said(&upgraded));
     home.await_event("it", "supervisor-upgraded", 1);
-    talk.hang();
+    talk.hang("hang");
     talk.ask("two");
     assert_eq!(talk.causes("module-failed"), [""; 0]);
-    talk.end();
+    assert_eq!(talk.end().code(), Some(3));
 }
 
 /// What an exec of a process changes, and nothing else does.
@@ -294,7 +237,7 @@ fn a_module_that_fails_in_any_way_is_unloaded_while_its_program_and_its_supervis
     loaded(&home, "faulty", "faulty");
     for way in ["loop", "fill", "flood", "trap", "wild", "deep", "chatter"] {
         let module = format!("--module=faulty=looks third {way}");
-        let mut talk = Talk::begin(&home, &[&module, "--hang=300ms"]);
+        let mut talk = begin(&home, &[&module, "--hang=300ms"]);
         talk.ask("one");
         let supervisor = home.await_protected("it")["supervisor"].clone();
         let before = random_of(&supervisor);
@@ -306,13 +249,13 @@ fn a_module_that_fails_in_any_way_is_unloaded_while_its_program_and_its_supervis
         kill(&home.await_protected("it")["pid"], libc::SIGKILL);
         talk.ask("two");
         // Other modules, too, are as they were.
-        talk.hang();
+        talk.hang("hang");
         assert_eq!(
             (home.status("it")["supervisor"].clone(), random_of(&supervisor)),
             (supervisor.clone(), before),
             "{way}"
         );
-        talk.end();
+        assert_eq!(talk.end().code(), Some(3));
     }
 }
 
@@ -322,7 +265,7 @@ fn a_module_that_fails_in_any_way_is_unloaded_while_its_program_and_its_supervis
 fn a_program_that_is_killed_again_and_again_while_its_module_fails_says_what_it_would_have_said() {
     let home = Home::new();
     loaded(&home, "faulty", "faulty");
-    let mut talk = Talk::begin(&home, &["--module=faulty=third trap"]);
+    let mut talk = begin(&home, &["--module=faulty=third trap"]);
     for n in 1..=40 {
         talk.ask(&format!("line {n}"));
         kill(&home.await_protected("it")["pid"], libc::SIGKILL);
@@ -331,7 +274,7 @@ fn a_program_that_is_killed_again_and_again_while_its_module_fails_says_what_it_
     let (failures, said) = (talk.causes("module-failed"), talk.causes("module-said"));
     assert_eq!(failures.len(), 4, "{failures:#?}");
     assert!(!said.is_empty() && said.iter().all(|what| what.starts_with("faulty: recovered at ")), "{said:#?}");
-    talk.end();
+    assert_eq!(talk.end().code(), Some(3));
 }
 
 fn lives(pid: &Value) -> bool {

@@ -3,77 +3,32 @@
 mod support;
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
+use support::talk::Talk;
 use support::{said, until, Home};
 
-/// A conversation with a program that answers each line with its number and the line, under `outlast run --hang` and named `it`.
-struct Talk {
-    home: Home,
-    child: Child,
-    to: Option<ChildStdin>,
-    from: BufReader<ChildStdout>,
-    asked: u32,
+fn begin(home: Home, program: &Path, options: &[&str]) -> Talk<Home> {
+    let mut command = home.outlast(["run", "--name", "it", "--hang", "--retries", "1000"]);
+    command.args(options);
+    Talk::begin(home, command, program)
 }
 
-impl Talk {
-    fn begin(home: Home, program: &Path, options: &[&str]) -> Self {
-        fs::write(home.file("word"), [1; 4096]).unwrap();
-        let mut command = home.outlast(["run", "--name", "it", "--hang", "--retries", "1000"]);
-        command.args(options).arg("--").arg(program).arg(home.file("word"));
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let (to, from) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
-        Self { home, child, to, from, asked: 0 }
+/// Works for as long as it takes to know the program's sections.
+fn train(talk: &mut Talk<Home>) {
+    for _ in 0..40 {
+        talk.ask("work");
+        std::thread::sleep(Duration::from_millis(260));
     }
+}
 
-    fn say(&mut self, line: &str) {
-        self.asked += 1;
-        writeln!(self.to.as_ref().unwrap(), "{line}").unwrap();
-    }
-
-    /// Reads the answer to what was said last.
-    fn hear(&mut self, line: &str) {
-        let mut answer = String::new();
-        self.from.read_line(&mut answer).unwrap();
-        assert_eq!(answer, format!("{} {line}\n", self.asked), "{:#?}", self.home.log("it"));
-    }
-
-    fn ask(&mut self, line: &str) {
-        self.say(line);
-        self.hear(line);
-    }
-
-    /// Works for as long as it takes to know the program's sections.
-    fn train(&mut self) {
-        for _ in 0..40 {
-            self.ask("work");
-            std::thread::sleep(Duration::from_millis(260));
-        }
-    }
-
-    fn hangs(&self) -> usize {
-        self.home.events("it").iter().filter(|event| *event == "hung").count()
-    }
-
-    /// Has it hang by this line, ends that once it was found, and awaits that it goes on: what the log says.
-    fn hang(&mut self, line: &str) -> String {
-        let hangs = self.hangs();
-        self.say(line);
-        self.home.await_event("it", "hung", hangs + 1);
-        fs::write(self.home.file("word"), [0; 4096]).unwrap();
-        self.hear(line);
-        self.ask("work");
-        fs::write(self.home.file("word"), [1; 4096]).unwrap();
-        let log = self.home.log("it");
-        log.iter().rfind(|entry| entry["event"] == "hung").unwrap()["cause"].as_str().unwrap().into()
-    }
-
-    fn end(mut self) {
-        drop(self.to.take());
-        assert_eq!(self.child.wait().unwrap().code(), Some(3));
-    }
+/// Has it hang, and work after that: what the log says.
+fn hang(talk: &mut Talk<Home>, line: &str) -> String {
+    let told = talk.hang(line);
+    talk.ask("work");
+    told
 }
 
 fn api() -> PathBuf {
@@ -101,41 +56,41 @@ fn named(home: &Home, compiler: &str) -> PathBuf {
 fn who_stays_in_a_section_that_has_a_name_is_found_by_its_name_and_goes_on() {
     let home = Home::new();
     let program = named(&home, "gcc");
-    let mut talk = Talk::begin(home, &program, &[]);
-    talk.train();
+    let mut talk = begin(home, &program, &[]);
+    train(&mut talk);
     talk.ask("threads");
     talk.ask("handlers");
     talk.ask("long");
     assert_eq!(talk.hangs(), 0);
     for (line, name) in [("outer", "outer loop"), ("inner", "inner"), ("overlap", "inner"), ("scope", "the last")] {
-        let told = talk.hang(&format!("hang {line}"));
+        let told = hang(&mut talk, &format!("hang {line}"));
         assert!(told.contains(&format!("in the section {name}, where")), "{line}: {told}");
     }
-    talk.end();
+    assert_eq!(talk.end().code(), Some(3));
 }
 
 #[test]
 fn a_second_thread_that_stays_in_one_is_found_too() {
     let home = Home::new();
     let program = named(&home, "clang");
-    let mut talk = Talk::begin(home, &program, &[]);
-    talk.train();
+    let mut talk = begin(home, &program, &[]);
+    train(&mut talk);
     let hangs = talk.hangs();
     talk.ask("thread");
     talk.home.await_event("it", "hung", hangs + 1);
-    fs::write(talk.home.file("word"), [0; 4096]).unwrap();
+    talk.may_hang(false);
     talk.ask("work");
     let log = talk.home.log("it");
     let told = log.iter().rfind(|entry| entry["event"] == "hung").unwrap()["cause"].to_string();
     assert!(told.contains("in the section inner, where"), "{told}");
-    talk.end();
+    assert_eq!(talk.end().code(), Some(3));
 }
 
 #[test]
 fn kills_in_between_change_nothing_and_what_is_often_long_is_no_hang() {
     let home = Home::new();
     let program = named(&home, "gcc");
-    let mut talk = Talk::begin(home, &program, &[]);
+    let mut talk = begin(home, &program, &[]);
     talk.ask("work");
     for n in 0..20 {
         let line = ["work", "long", "threads", "handlers"][n % 4];
@@ -147,7 +102,7 @@ fn kills_in_between_change_nothing_and_what_is_often_long_is_no_hang() {
         talk.hear(line);
     }
     assert_eq!(talk.hangs(), 0);
-    talk.end();
+    assert_eq!(talk.end().code(), Some(3));
 }
 
 #[test]
@@ -165,21 +120,21 @@ fn a_program_that_nobody_protects_does_the_same() {
 }
 
 /// Has functions stay.
-fn functions_are_sections(mut talk: Talk, names: [&str; 2]) {
+fn functions_are_sections(mut talk: Talk<Home>, names: [&str; 2]) {
     for _ in 0..60 {
         talk.ask("work");
         std::thread::sleep(Duration::from_millis(260));
     }
     assert_eq!(talk.hangs(), 0, "{:#?}", talk.home.log("it"));
     for (line, name) in [("hang work", names[0]), ("hang deep", names[1])] {
-        let told = talk.hang(line);
+        let told = hang(&mut talk, line);
         assert!(
             told.contains(&format!("in the section {name}"))
                 || line == "hang deep" && told.contains("in the section work"),
             "{line}: {told}"
         );
     }
-    talk.end();
+    assert_eq!(talk.end().code(), Some(3));
 }
 
 fn instrumented(compiler: &str, optimized: &str) {
@@ -187,7 +142,7 @@ fn instrumented(compiler: &str, optimized: &str) {
     let (object, program) = (home.file("sections.o"), home.file("functions"));
     build(compiler, &["-O2", "-x", "c", "-c", "-DOUTLAST_FUNCTIONS"], &[&api().join("outlast_sections.h")], &object);
     build(compiler, &[optimized, "-finstrument-functions"], &[&source("functions.c"), &object], &program);
-    functions_are_sections(Talk::begin(home, &program, &[]), ["work (", "deep ("]);
+    functions_are_sections(begin(home, &program, &[]), ["work (", "deep ("]);
 }
 
 #[test]
@@ -222,7 +177,7 @@ fn functions_of_an_unchanged_program_are_sections_if_a_person_names_them() {
     }
     let home = Home::new();
     let program = unchanged(&home);
-    let talk = Talk::begin(home, &program, &["--sections", "work,deep,leave"]);
+    let talk = begin(home, &program, &["--sections", "work,deep,leave"]);
     functions_are_sections(talk, ["work,", "deep,"]);
 }
 
@@ -233,7 +188,7 @@ fn kills_with_breakpoints_change_nothing_and_none_stays() {
     }
     let home = Home::new();
     let program = unchanged(&home);
-    let mut talk = Talk::begin(home, &program, &["--sections", "work,deep"]);
+    let mut talk = begin(home, &program, &["--sections", "work,deep"]);
     talk.ask("work");
     for n in 0..30 {
         talk.say("work");
@@ -243,7 +198,7 @@ fn kills_with_breakpoints_change_nothing_and_none_stays() {
         talk.hear("work");
     }
     assert_eq!(talk.hangs(), 0);
-    talk.end();
+    assert_eq!(talk.end().code(), Some(3));
 }
 
 #[test]
@@ -273,10 +228,10 @@ fn a_program_in_rust_has_sections_by_the_crate() {
     );
     rustc(&["--extern", "outlast_api"], &source("named.rs"));
     let program = home.file("named");
-    let mut talk = Talk::begin(home, &program, &[]);
-    talk.train();
+    let mut talk = begin(home, &program, &[]);
+    train(&mut talk);
     talk.ask("threads");
-    let told = talk.hang("hang");
+    let told = hang(&mut talk, "hang");
     assert!(told.contains("in the section a step of it, where"), "{told}");
-    talk.end();
+    assert_eq!(talk.end().code(), Some(3));
 }

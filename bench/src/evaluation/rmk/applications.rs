@@ -1,12 +1,12 @@
 //! Table 8: three programs under checkpoints at intervals, of this project's module and of others' kinds.
 
-use super::super::commits;
-use super::super::progress::Progress;
-use super::super::results::Pattern;
 use super::results::{Application, Pages, Round, Work};
 use super::web::{installed, Site};
 use super::Extent;
 use crate::cpu;
+use crate::evaluation::discount_checking::commits;
+use crate::evaluation::discount_checking::results::Pattern;
+use crate::evaluation::progress::Progress;
 use crate::failure::{Failure, Outcome, Tried};
 use crate::launch::{Launch, Side, Streams};
 use crate::running::Running;

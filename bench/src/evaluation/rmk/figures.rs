@@ -73,7 +73,7 @@ fn panel(
 
 #[cfg(test)]
 mod tests {
-    use super::super::page::example;
+    use super::super::example::example;
     use super::*;
 
     #[test]

@@ -1,9 +1,9 @@
 //! Table 7: bits that flip and hangs in a server's main loop, by `outlast inject`, and sessions without any fault.
 
-use super::super::progress::Progress;
 use super::results::{Injected, Unharmed};
 use super::web::installed;
 use super::Extent;
+use crate::evaluation::progress::Progress;
 use crate::failure::{Failure, Outcome, Tried};
 use crate::launch::{Launch, Side, Streams};
 use crate::running::Running;

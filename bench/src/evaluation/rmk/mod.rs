@@ -2,6 +2,8 @@
 
 mod applications;
 mod confidence;
+#[cfg(test)]
+mod example;
 mod figures;
 mod hangs;
 mod page;
@@ -11,44 +13,27 @@ mod throughput;
 mod web;
 
 use super::progress::Progress;
-use super::results::Section;
-use super::surroundings::Watch;
-use crate::failure::{Failure, Outcome, Tried};
+use super::report::{Evaluated, Origin, Report};
+use super::section::Section;
+use crate::failure::Outcome;
 use crate::machine::Machine;
 use crate::workshop::Workshop;
 use applications::Program;
 use clap::{Args, ValueEnum};
 use recovery::Kind;
 use results::Results;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 #[derive(Args)]
 pub struct Options {
-    /// Where to write the page, the data and the picture; without it the page is printed
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
-    /// Less than a minute, to see that the measurements work
-    #[arg(long)]
-    quick: bool,
+    #[command(flatten)]
+    report: Report,
     /// This part of the full numbers of faults, sessions and kills
     #[arg(long, value_name = "SHARE", default_value_t = 1.0, value_parser = share)]
     scale: f64,
-    /// What pages, moments and sessions are drawn from; campaigns have seeds of their own
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
-    /// Runs of each kind in Table 8 and Figure 9
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    rounds: Option<u32>,
     /// Only this part; may be given more than once
     #[arg(long, value_name = "PART")]
     only: Vec<Part>,
-    /// Print the figures of all runs as one JSON object
-    #[arg(long)]
-    json: bool,
-    /// Take what an earlier run left, and measure only what --only names
-    #[arg(long, value_name = "FILE")]
-    from: Option<PathBuf>,
     /// Where campaigns leave their results, and go on where they were interrupted
     #[arg(long, value_name = "DIR")]
     campaigns: Option<PathBuf>,
@@ -101,27 +86,34 @@ impl Extent {
     }
 }
 
+impl Evaluated for Results {
+    const NAMES: [&'static str; 2] = [page::PAGE, page::DATA];
+
+    fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    fn page(&self) -> String {
+        page::text(self)
+    }
+
+    fn pictures(&self) -> Result<Vec<(&'static str, String)>, Box<dyn std::error::Error>> {
+        Ok(vec![(page::FIGURE_9, figures::throughput(self)?)])
+    }
+}
+
 impl Options {
     /// Measures, and writes what was found. Returns what is to be printed.
     pub fn execute(&self, outlast: &Path) -> Outcome<String> {
-        if let Some(folder) = &self.out {
-            // Before an hour is spent on it.
-            fs::create_dir_all(folder).tried_on(folder)?;
-        }
-        let results = match &self.from {
-            Some(file) if self.only.is_empty() => read(file)?,
-            Some(file) => self.measure_beside(read(file)?, outlast)?,
-            None => self.measure(outlast)?,
+        let beside = |earlier: Results, new: Results| Results {
+            injected: if self.wants(Part::Faults) { new.injected } else { earlier.injected },
+            unharmed: if self.wants(Part::Unharmed) { new.unharmed } else { earlier.unharmed },
+            applications: if self.wants(Part::Table8) { new.applications } else { earlier.applications },
+            approaches: if self.wants(Part::Table9) { new.approaches } else { earlier.approaches },
+            loads: if self.wants(Part::Figure9) { new.loads } else { earlier.loads },
+            ..new
         };
-        let data = serde_json::to_string_pretty(&results).tried("write JSON")?;
-        let page = page::text(&results);
-        let Some(folder) = &self.out else { return Ok(if self.json { data + "\n" } else { page }) };
-        let picture = figures::throughput(&results).map_err(|e| Failure::Picture(e.to_string()))?;
-        for (name, text) in [(page::PAGE, page), (page::DATA, data.clone() + "\n"), (page::FIGURE_9, picture)] {
-            let path = folder.join(name);
-            fs::write(&path, text).tried_on(path)?;
-        }
-        Ok(if self.json { data + "\n" } else { format!("{}\n", folder.join(page::PAGE).display()) })
+        self.report.make(self.only.is_empty(), || self.measure(outlast), beside)
     }
 
     fn wants(&self, part: Part) -> bool {
@@ -129,20 +121,20 @@ impl Options {
     }
 
     fn rounds(&self) -> usize {
-        self.rounds.map_or(if self.quick { 1 } else { 5 }, |rounds| rounds as usize)
+        self.report.rounds.map_or(if self.report.quick { 1 } else { 5 }, |rounds| rounds as usize)
     }
 
     fn extent(&self) -> Extent {
-        Extent { quick: self.quick, scale: self.scale, seed: self.seed }
+        Extent { quick: self.report.quick, scale: self.scale, seed: self.report.seed }
     }
 
     /// Estimated tenths of a second.
     fn tenths(&self) -> u64 {
         let (rounds, extent) = (self.rounds(), self.extent());
         let of = |part, tenths: u64| if self.wants(part) { tenths } else { 0 };
-        of(Part::Table8, applications::tenths(rounds, self.quick) * Program::ALL.len() as u64)
+        of(Part::Table8, applications::tenths(rounds, self.report.quick) * Program::ALL.len() as u64)
             + of(Part::Table9, recovery::tenths(extent) * Kind::ALL.len() as u64)
-            + of(Part::Figure9, throughput::tenths(rounds, self.quick))
+            + of(Part::Figure9, throughput::tenths(rounds, self.report.quick))
             + of(Part::Faults, hangs::tenths(extent))
     }
 
@@ -165,52 +157,11 @@ impl Options {
         let injected =
             self.section(Part::Faults, || hangs::inject(extent, folder, self.as_they_are, &workshop, &progress));
         progress.end();
-        Ok(Results {
-            outlast: env!("CARGO_PKG_VERSION").into(),
-            machine,
-            seed: self.seed,
-            quick: self.quick,
-            scale: self.scale,
-            injected,
-            unharmed,
-            applications,
-            approaches,
-            loads,
-        })
+        let origin = self.report.origin(machine);
+        Ok(Results { origin, scale: self.scale, injected, unharmed, applications, approaches, loads })
     }
 
-    /// Some parts anew; the others stay as an earlier run on the same machine left them.
-    fn measure_beside(&self, earlier: Results, outlast: &Path) -> Outcome<Results> {
-        let new = self.measure(outlast)?;
-        let same = |results: &Results| {
-            let Results { outlast, machine, quick, .. } = results;
-            (outlast.clone(), machine.kernel.clone(), machine.processor.clone(), machine.processors, *quick)
-        };
-        if same(&earlier) != same(&new) {
-            return Err(Failure::NotHere("the earlier run had another machine, length or outlast".into()));
-        }
-        Ok(Results {
-            injected: if self.wants(Part::Faults) { new.injected } else { earlier.injected },
-            unharmed: if self.wants(Part::Unharmed) { new.unharmed } else { earlier.unharmed },
-            applications: if self.wants(Part::Table8) { new.applications } else { earlier.applications },
-            approaches: if self.wants(Part::Table9) { new.approaches } else { earlier.approaches },
-            loads: if self.wants(Part::Figure9) { new.loads } else { earlier.loads },
-            ..new
-        })
-    }
-
-    /// All that belongs to one part, and who else used the machine meanwhile.
     fn section<T>(&self, part: Part, measure: impl FnOnce() -> Vec<T>) -> Section<T> {
-        if !self.wants(part) {
-            return Section::default();
-        }
-        let watch = Watch::begin();
-        let entries = measure();
-        Section { surroundings: Some(watch.end()), entries }
+        Section::measure(self.wants(part), measure)
     }
-}
-
-fn read(file: &Path) -> Outcome<Results> {
-    let text = fs::read_to_string(file).tried_on(file)?;
-    serde_json::from_str(&text).map_err(|e| Failure::Unreadable(file.display().to_string(), e.to_string()))
 }

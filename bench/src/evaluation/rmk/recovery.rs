@@ -1,10 +1,10 @@
 //! Table 9: a server is killed again and again while a client asks, and what the client sees of it.
 
-use super::super::progress::Progress;
 use super::results::Approach;
 use super::throughput::Modules;
 use super::web::Site;
 use super::Extent;
+use crate::evaluation::progress::Progress;
 use crate::failure::{Failure, Outcome, Tried};
 use crate::launch::Side;
 use crate::workshop::Workshop;

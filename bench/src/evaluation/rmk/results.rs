@@ -1,17 +1,14 @@
 //! What the evaluation measured: plain data, one figure a run, written as JSON and read back to make the page anew.
 
-use super::super::results::Section;
-use crate::machine::Machine;
+use crate::evaluation::report::Origin;
+use crate::evaluation::section::Section;
 use serde::{Deserialize, Serialize};
 
 /// Everything that one run of the command found.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Results {
-    pub outlast: String,
-    pub machine: Machine,
-    pub seed: u64,
-    /// Too short to tell anything but that the measurements work.
-    pub quick: bool,
+    #[serde(flatten)]
+    pub origin: Origin,
     /// Of the full numbers of experiments.
     pub scale: f64,
     pub injected: Section<Injected>,

@@ -1,9 +1,9 @@
 //! Figure 9: throughput and response time of a server under 20 to 100 clients, with one kind of module each.
 
-use super::super::progress::Progress;
 use super::results::{Load, Point};
 use super::web::Site;
 use super::Extent;
+use crate::evaluation::progress::Progress;
 use crate::failure::Outcome;
 use crate::launch::Side;
 use crate::measure::oshang::Daemon;

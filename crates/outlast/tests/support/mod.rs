@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "no test uses all of it")]
 
 pub mod obedient;
+pub mod talk;
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};

@@ -5,10 +5,10 @@
 
 use super::attention::{sleep_precisely, Attention};
 use super::programs::{Program, Stage};
-use super::progress::Progress;
 use super::results::{Application, Log, Played, Typed};
 use super::sessions::Act;
 use crate::cpu;
+use crate::evaluation::progress::Progress;
 use crate::failure::Outcome;
 use crate::launch::Side;
 use crate::measurement::sides;

@@ -186,8 +186,8 @@ pub fn size(bytes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::example;
     use super::*;
-    use crate::evaluation::example;
 
     #[test]
     fn a_picture_has_every_series() {

@@ -93,8 +93,8 @@ fn computations(results: &Results) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::example;
     use super::*;
-    use crate::evaluation::example;
 
     #[test]
     fn what_is_worse_is_named_and_what_is_not_is_not() {

@@ -5,7 +5,8 @@ use super::judgement;
 use super::paper::{self, TABLE_2};
 use super::results::{Application, Computation, Results, Sweep};
 use super::summary::{ApplicationSummary, IntervalSummary};
-use super::surroundings::Surroundings;
+use crate::evaluation::report::Origin;
+use crate::evaluation::surroundings::in_words as surroundings;
 use crate::statistics::Summary;
 use std::fmt::Write;
 
@@ -22,14 +23,11 @@ pub fn text(results: &Results) -> String {
 }
 
 fn head(results: &Results) -> String {
-    let Results { machine, outlast, seed, applications, commits, computations, .. } = results;
+    let Results { origin, applications, commits, computations } = results;
+    let Origin { machine, outlast, seed, .. } = origin;
     let sections = [&applications.surroundings, &commits.surroundings, &computations.surroundings];
     let took: f64 = sections.into_iter().flatten().map(|surroundings| surroundings.took).sum();
-    let quick = if results.quick {
-        "\n**A quick run: it shows that the measurements work, and nothing about their figures.**\n"
-    } else {
-        ""
-    };
+    let quick = results.origin.warning();
     format!(
         "\
 # The evaluation of Discount Checking, repeated with outlast
@@ -54,20 +52,6 @@ The machines are a quarter of a century apart, so that shares compare better tha
         machine.user,
         machine.priority,
         took / 60.0,
-    )
-}
-
-/// When it was measured, and who else used the machine.
-pub fn surroundings(surroundings: Option<&Surroundings>) -> String {
-    let Some(Surroundings { began, took, load, steal, waited }) = surroundings else {
-        return "Not measured in this run.\n".into();
-    };
-    let waited = waited.map_or(String::new(), |share| {
-        format!(", and in {share:.0} % of the time some process waited for a processor")
-    });
-    format!(
-        "Measured from {began} on for {took:.0} s: load {:.2} before and {:.2} after, {steal:.1} % of the processors' time stolen by the host{waited}.\n",
-        load[0], load[1]
     )
 }
 
@@ -313,8 +297,8 @@ fn methods(results: &Results) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::example;
     use super::*;
-    use crate::evaluation::example;
 
     #[test]
     fn the_page_has_the_papers_figures_beside_ours() {
@@ -340,7 +324,7 @@ mod tests {
         results.applications.entries[0].rounds.clear();
         results.applications.entries[0].obstacle = Some("it is not installed".into());
         results.commits = Default::default();
-        results.quick = true;
+        results.origin.quick = true;
         let page = text(&results);
         assert!(page.contains("| **nvi**, outlast | not measured: it is not installed |"), "{page}");
         assert!(page.contains("Not measured in this run.") && page.contains("A quick run"), "{page}");

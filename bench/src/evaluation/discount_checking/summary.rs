@@ -135,8 +135,8 @@ impl Computation {
 
 #[cfg(test)]
 mod tests {
+    use super::super::example;
     use super::*;
-    use crate::evaluation::example;
 
     #[test]
     fn a_session_is_as_long_as_its_thoughts_and_answers() {

@@ -1,34 +1,17 @@
 //! What an evaluation measured: plain data, one figure a run, written as JSON and read back to make the page anew.
 
-use super::surroundings::Surroundings;
-use crate::machine::Machine;
+use crate::evaluation::report::Origin;
+use crate::evaluation::section::Section;
 use serde::{Deserialize, Serialize};
 
 /// Everything that one run of the command found.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Results {
-    pub outlast: String,
-    pub machine: Machine,
-    pub seed: u64,
-    /// Too short to tell anything but that the measurements work.
-    pub quick: bool,
+    #[serde(flatten)]
+    pub origin: Origin,
     pub applications: Section<Application>,
     pub commits: Section<Sweep>,
     pub computations: Section<Computation>,
-}
-
-/// One table or figure of the paper.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Section<T> {
-    /// None if it was not asked for.
-    pub surroundings: Option<Surroundings>,
-    pub entries: Vec<T>,
-}
-
-impl<T> Default for Section<T> {
-    fn default() -> Self {
-        Self { surroundings: None, entries: Vec::new() }
-    }
 }
 
 /// Table 2: a program that waits for a person.

@@ -1,8 +1,8 @@
 //! Figure 3: two computations with commits at intervals, and no other commits.
 
-use super::progress::Progress;
 use super::results::{AtInterval, Computation, Log, Swept, Took};
 use crate::cpu;
+use crate::evaluation::progress::Progress;
 use crate::failure::{Failure, Outcome};
 use crate::launch::{Launch, Side, Streams};
 use crate::user::User;
@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::{Duration, Instant};
 
 /// What Lua runs; its argument says how often.
-const SIMULATOR: &str = include_str!("../../programs/simulator.lua");
+const SIMULATOR: &str = include_str!("../../../programs/simulator.lua");
 
 /// One that stands for a program of SPEC CINT95.
 #[derive(Clone, Copy, PartialEq, Eq)]

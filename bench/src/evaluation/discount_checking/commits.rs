@@ -1,7 +1,7 @@
 //! Figure 2: what a commit costs after so many bytes were touched.
 
-use super::progress::Progress;
 use super::results::{Pattern, Point, Sweep};
+use crate::evaluation::progress::Progress;
 use crate::failure::Outcome;
 use crate::trial::{Trial, EACH};
 use crate::user::User;

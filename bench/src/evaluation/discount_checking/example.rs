@@ -1,7 +1,9 @@
 //! Results with figures that can be computed by hand, for the tests.
 
 use super::results::*;
-use super::surroundings::Surroundings;
+use crate::evaluation::report::Origin;
+use crate::evaluation::section::Section;
+use crate::evaluation::surroundings::Surroundings;
 use crate::machine::Machine;
 
 pub fn application() -> Application {
@@ -60,10 +62,7 @@ pub fn results() -> Results {
         priority: 0,
     };
     Results {
-        outlast: "0.1.0".into(),
-        machine,
-        seed: 1,
-        quick: false,
+        origin: Origin { outlast: "0.1.0".into(), machine, seed: 1, quick: false },
         applications: Section { surroundings: Some(surroundings.clone()), entries: vec![application()] },
         commits: Section { surroundings: Some(surroundings.clone()), entries: vec![sweep] },
         computations: Section { surroundings: Some(surroundings), entries: vec![computation()] },
