@@ -3,7 +3,6 @@
 mod support;
 
 use serde_json::Value;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use support::{finish, said, until, Home};
@@ -324,16 +323,11 @@ fn an_ordinary_user_injects_faults_into_programs_of_theirs() {
     }
     let home = Home::new();
     let file = several(&home, "user", 4);
-    std::fs::set_permissions(home.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let results = home.file("user.results");
     std::fs::create_dir(&results).unwrap();
     std::os::unix::fs::chown(&results, Some(NOBODY), Some(NOBODY)).unwrap();
-    // The build folder may be nobody else's to enter.
-    let outlast = home.file("outlast");
-    std::fs::copy(env!("CARGO_BIN_EXE_outlast"), &outlast).unwrap();
-    let mut command = Command::new(&outlast);
-    command.arg("inject").arg(&file).current_dir("/").stdin(Stdio::null());
-    let output = command.uid(NOBODY).gid(NOBODY).output().unwrap();
+    let mut command = home.outlast_by(NOBODY, ["inject".as_ref(), file.as_os_str()]);
+    let output = command.env_remove("OUTLAST_STATE_DIR").current_dir("/").output().unwrap();
     assert!(output.status.success(), "{}", said(&output));
     let all: Value = serde_json::from_slice(&report(&home, &file, "--json").stdout).unwrap();
     let protected = all["experiments"].as_array().unwrap().iter().filter(|e| e["setting"] == "protected");

@@ -4,7 +4,6 @@ mod support;
 
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use support::{finish, kill, said, Home};
 
@@ -19,16 +18,7 @@ fn copy_of_false(home: &Home, mode: u32) -> std::path::PathBuf {
 fn runs_without(home: &Home, path: &std::path::Path, degradation: &str, status: i32, user: Option<u32>) {
     let outlast = |args: &[&OsStr]| match user {
         None => home.outlast(args),
-        Some(user) => {
-            // The one that was built may lie where others have no business. A copy that this process wrote itself might
-            // be open for writing in a child of another test.
-            let own = home.file("outlast");
-            let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_outlast")).arg(&own).status().unwrap();
-            assert!(copied.success());
-            let mut command = Command::new(own);
-            command.args(args).env("OUTLAST_STATE_DIR", home.state()).stdin(Stdio::null()).uid(user).gid(user);
-            command
-        }
+        Some(user) => home.outlast_by(user, args),
     };
     let mut run = outlast(&["run".as_ref(), "--name".as_ref(), "bare".as_ref(), "--".as_ref(), path.as_os_str()]);
     let output = run.output().unwrap();

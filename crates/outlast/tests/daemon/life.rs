@@ -40,11 +40,12 @@ fn programs_that_run_already_follow_policies_that_are_read_again() {
         daemon.home.outlast(["run", "--name", "by-hand", "--", SHELL, "-c", COUNTS]).stdin(Stdio::piped()).spawn();
     daemon.home.await_protected("by-hand");
     let list = |state: &Path, name: &str| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_outlast"));
-        command.args(["module", "list", name, "--json"]).env("OUTLAST_STATE_DIR", state);
-        if name == "server" && state == user_state {
-            command.uid(65534).gid(65534);
-        }
+        let asks = ["module", "list", name, "--json"];
+        let mut command = match state == user_state {
+            true => daemon.home.outlast_by(65534, asks),
+            false => daemon.home.outlast(asks),
+        };
+        command.env("OUTLAST_STATE_DIR", state);
         let rows: serde_json::Value = serde_json::from_slice(&command.output().unwrap().stdout).unwrap_or_default();
         let settings = rows.as_array().into_iter().flatten().map(|row| row["settings"].as_str().unwrap().to_string());
         settings.collect::<Vec<_>>().join(" ")

@@ -5,6 +5,8 @@ pub mod obedient;
 pub mod talk;
 
 use serde_json::Value;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -62,6 +64,20 @@ impl Home {
     pub fn outlast<S: AsRef<std::ffi::OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_outlast"));
         command.args(args).env("OUTLAST_STATE_DIR", self.state()).stdin(Stdio::null());
+        command
+    }
+
+    /// The same by this user, from a copy: the one that was built may lie where others have no business.
+    pub fn outlast_by<S: AsRef<std::ffi::OsStr>>(&self, user: u32, args: impl IntoIterator<Item = S>) -> Command {
+        let own = self.file("outlast");
+        if !own.exists() {
+            // What this process writes itself might be open for writing in a child of another test.
+            let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_outlast")).arg(&own).status().unwrap();
+            assert!(copied.success());
+            std::fs::set_permissions(self.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let mut command = Command::new(own);
+        command.args(args).env("OUTLAST_STATE_DIR", self.state()).stdin(Stdio::null()).uid(user).gid(user);
         command
     }
 
