@@ -62,7 +62,7 @@ pub struct How {
     /// Functions that are code sections for --hang, by their symbols, or /FILE:SYMBOL in a library; needs CAP_BPF and CAP_PERFMON
     ///
     /// A thread that computes for longer in one than it has before, calls or not, hangs. The program stays as it is: the kernel has breakpoints at
-    /// the function's entry and its exits, which cost a microsecond or more each time, also other programs that execute the same file.
+    /// the function's entry and its exits, which cost a microsecond or more each time, up to some thirty on a virtual machine, also other programs that execute the same file.
     #[arg(long, value_name = "SYMBOL,…", value_delimiter = ',', requires = "hang")]
     sections: Vec<String>,
     /// Have a module protect it that was loaded with `outlast module load`; may be given more than once
