@@ -68,5 +68,9 @@ pub struct Inside {
 pub struct Left {
     pub section: Section,
     pub run: u64,
+    /// Which one; [`UNTOLD`].
     pub exit: u64,
 }
+
+/// It was left some time ago, and nothing told of it: by longjmp, say.
+pub const UNTOLD: u64 = u64::MAX;

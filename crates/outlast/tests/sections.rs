@@ -4,6 +4,7 @@ mod support;
 
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -125,7 +126,14 @@ fn functions_are_sections(mut talk: Talk<Home>, names: [&str; 2]) {
         talk.ask("work");
         std::thread::sleep(Duration::from_millis(260));
     }
+    // Of who has left a function by longjmp it is still said to be in it, and others are no less found.
+    talk.ask("jump");
     assert_eq!(talk.hangs(), 0, "{:#?}", talk.home.log("it"));
+    talk.ask("thread work");
+    talk.home.await_event("it", "hung", 1);
+    talk.may_hang(false);
+    talk.ask("work");
+    assert!(talk.causes("hung")[0].contains(&format!("in the section {}", names[0])), "{:?}", talk.causes("hung"));
     for (line, name) in [("hang work", names[0]), ("hang deep", names[1])] {
         let told = hang(&mut talk, line);
         assert!(
@@ -198,6 +206,43 @@ fn kills_with_breakpoints_change_nothing_and_none_stays() {
         talk.hear("work");
     }
     assert_eq!(talk.hangs(), 0);
+    assert_eq!(talk.end().code(), Some(3));
+}
+
+/// The first byte of a function, as it is in the program's memory.
+fn first_byte(pid: &serde_json::Value, program: &Path, function: &str) -> u8 {
+    let symbols = Command::new("nm").arg(program).output().unwrap();
+    let symbols = String::from_utf8(symbols.stdout).unwrap();
+    let line = symbols.lines().find(|line| line.ends_with(&format!(" {function}"))).unwrap();
+    let address = u64::from_str_radix(line.split(' ').next().unwrap(), 16).unwrap();
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
+    let base = maps.lines().find(|line| line.ends_with(program.to_str().unwrap())).unwrap();
+    let base = u64::from_str_radix(base.split('-').next().unwrap(), 16).unwrap();
+    let mut byte = [0];
+    fs::File::open(format!("/proc/{pid}/mem")).unwrap().read_exact_at(&mut byte, base + address).unwrap();
+    byte[0]
+}
+
+#[test]
+fn without_the_module_there_are_no_breakpoints() {
+    const BREAKPOINT: u8 = 0xcc;
+    if !may_probe() {
+        return;
+    }
+    let home = Home::new();
+    let program = unchanged(&home);
+    let mut talk = begin(home, &program, &["--sections", "work,deep"]);
+    talk.ask("work");
+    let pid = talk.home.status("it")["pid"].clone();
+    assert_eq!(first_byte(&pid, &program, "work"), BREAKPOINT);
+    let output = talk.home.outlast(["module", "remove", "hang", "it"]).output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    until("the end of the breakpoints", || first_byte(&pid, &program, "work") != BREAKPOINT);
+    talk.ask("work");
+    let output = talk.home.outlast(["module", "add", "hang", "it"]).output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    until("breakpoints again", || first_byte(&pid, &program, "work") == BREAKPOINT);
+    talk.ask("work");
     assert_eq!(talk.end().code(), Some(3));
 }
 

@@ -31,6 +31,8 @@ pub struct At {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
     pub address: u64,
+    /// An address of the function's for sure: `address` itself, or of the call that goes back there.
+    pub within: u64,
     /// The name of the file that the address is mapped from, and how far from where that begins; none: made at run time.
     pub file: Option<(String, u64)>,
     /// The function, demangled, and how far from its beginning.
@@ -46,6 +48,14 @@ impl Display for Frame {
             _ => write!(f, "{:#x}", self.address),
         }
     }
+}
+
+/// Functions that a thread is in, innermost first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stack {
+    pub frames: Vec<Frame>,
+    /// It ends where the thread began. If not, there are others that cannot be told.
+    pub is_whole: bool,
 }
 
 /// The files that a process executes, for as many stacks of it as are wanted.
@@ -64,19 +74,19 @@ impl Process {
         Self { modules, unwinder, cache: CacheX86_64::new() }
     }
 
-    /// The stack of a thread, innermost function first. `read`: a word of the process's memory.
-    pub fn stack(&mut self, at: At, mut read: impl FnMut(u64) -> Option<u64>) -> Vec<Frame> {
+    /// The stack of a thread. `read`: a word of the process's memory.
+    pub fn stack(&mut self, at: At, mut read: impl FnMut(u64) -> Option<u64>) -> Stack {
         let mut word = |address| read(address).ok_or(());
         let start = UnwindRegsX86_64::new(at.ip, at.sp, at.bp);
         let mut frames = self.unwinder.iter_frames(at.ip, start, &mut self.cache, &mut word);
         let mut addresses = Vec::new();
-        while let Ok(Some(frame)) = frames.next() {
-            addresses.push(frame);
-            if addresses.len() == MOST_FRAMES {
-                break;
+        let is_whole = loop {
+            match frames.next() {
+                Ok(Some(frame)) if addresses.len() < MOST_FRAMES => addresses.push(frame),
+                end => break matches!(end, Ok(None)),
             }
-        }
-        addresses.into_iter().map(|frame| self.frame(frame)).collect()
+        };
+        Stack { frames: addresses.into_iter().map(|frame| self.frame(frame)).collect(), is_whole }
     }
 
     /// The function at this address: `parse (answers+0x11cc)`.
@@ -93,8 +103,8 @@ impl Process {
         let within = frame.address_for_lookup();
         let address = frame.address();
         let module = self.modules.iter().find(|module| module.range().contains(&within));
-        let file = module.map(|module| (module.name().to_string(), address - module.base()));
+        let file = module.map(|module| (module.name().to_string(), address.wrapping_sub(module.base())));
         let function = module.and_then(|module| module.function(within));
-        Frame { address, file, function: function.map(|(name, start)| (name, address - start)) }
+        Frame { address, within, file, function: function.map(|(name, start)| (name, address - start)) }
     }
 }

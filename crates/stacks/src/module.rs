@@ -5,12 +5,13 @@ use framehop::ExplicitModuleSectionInfo;
 use object::read::elf::ElfFile64;
 use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::ops::Range;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
 
 /// Larger files are not looked into.
-pub const MOST_BYTES: u64 = 1 << 30;
+const MOST_BYTES: u64 = 1 << 30;
 /// O_NONBLOCK: what was a file may be a pipe by now.
 const NONBLOCK: i32 = 0o4000;
 
@@ -25,13 +26,10 @@ pub struct Module {
 impl Module {
     /// `None`: it is not there any more, or no ELF file.
     pub fn open(executed: Executed) -> Option<Self> {
-        let file = File::options().read(true).custom_flags(NONBLOCK).open(&executed.open).ok()?;
-        let metadata = file.metadata().ok()?;
-        if metadata.ino() != executed.inode || !metadata.is_file() || metadata.len() > MOST_BYTES {
+        let (bytes, inode) = read(executed.open.as_ref()).ok()?;
+        if inode != executed.inode {
             return None;
         }
-        let mut bytes = Vec::new();
-        file.take(MOST_BYTES).read_to_end(&mut bytes).ok()?;
         let elf: ElfFile64 = ElfFile64::parse(&*bytes).ok()?;
         let base = base(&elf, &executed)?;
         let (sections, functions) = (sections(&elf), functions(&elf));
@@ -77,6 +75,18 @@ impl Module {
         let (range, name) = self.functions.get(behind.checked_sub(1)?)?;
         range.contains(&at).then(|| (demangled(name), self.base + range.start))
     }
+}
+
+/// A file and its inode.
+pub fn read(path: &Path) -> io::Result<(Vec<u8>, u64)> {
+    let file = File::options().read(true).custom_flags(NONBLOCK).open(path)?;
+    let metadata = file.metadata()?;
+    if !metadata.is_file() || metadata.len() > MOST_BYTES {
+        return Err(io::Error::other("no file that is executed"));
+    }
+    let mut bytes = Vec::new();
+    file.take(MOST_BYTES).read_to_end(&mut bytes)?;
+    Ok((bytes, metadata.ino()))
 }
 
 /// What is added to the file's addresses: where its code is, and where it wants to be.

@@ -1,10 +1,9 @@
 //! The code of functions that are called so, in a file.
 
-use crate::module::{demangled, MOST_BYTES};
-use object::read::elf::ElfFile64;
+use crate::module::{self, demangled};
+use object::read::elf::{ElfFile64, ElfSymbol64};
 use object::{Object, ObjectSegment, ObjectSymbol, SymbolKind};
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::Path;
 
 /// What compilers call the part of a function that is seldom executed.
@@ -22,31 +21,50 @@ pub struct Code {
     pub is_cold: bool,
 }
 
-/// All of this name, demangled or as it is, each with its cold part.
+impl Code {
+    /// Whether the address that it is linked to is in it.
+    pub fn contains(&self, address: u64) -> bool {
+        address.wrapping_sub(self.address) < self.bytes.len() as u64
+    }
+}
+
+/// For each of these names all functions that are called so, demangled or as it is, each with its cold part.
 ///
 /// # Errors
 /// The file cannot be read, or is none that is executed.
-pub fn functions(file: &Path, name: &str) -> io::Result<Vec<Code>> {
-    let mut bytes = Vec::new();
-    File::open(file)?.take(MOST_BYTES).read_to_end(&mut bytes)?;
+pub fn functions(file: &Path, names: &[&str]) -> io::Result<Vec<Vec<Code>>> {
+    let (bytes, _) = module::read(file)?;
     let elf: ElfFile64 = ElfFile64::parse(&*bytes).map_err(io::Error::other)?;
-    let mut found: Vec<Code> = Vec::new();
+    let mut found: Vec<Vec<Code>> = vec![Vec::new(); names.len()];
     for symbol in elf.symbols().chain(elf.dynamic_symbols()) {
         let Ok(called) = symbol.name() else { continue };
-        let (whole, is_cold) = called.strip_suffix(COLD).map_or((called, false), |whole| (whole, true));
-        let is_one = symbol.kind() == SymbolKind::Text && symbol.size() > 0;
-        if !is_one || whole != name && demangled(whole) != name || found.iter().any(|f| f.address == symbol.address()) {
+        if symbol.kind() != SymbolKind::Text || symbol.size() == 0 {
             continue;
         }
-        let code = elf.segments().find_map(|segment| {
-            let bytes = segment.data_range(symbol.address(), symbol.size()).ok()??;
-            Some((segment.file_range().0 + symbol.address() - segment.address(), bytes.to_vec()))
-        });
-        if let Some((offset, bytes)) = code {
-            found.push(Code { address: symbol.address(), offset, bytes, is_cold });
+        let (whole, is_cold) = called.strip_suffix(COLD).map_or((called, false), |whole| (whole, true));
+        // Mangled names begin so, and there are very many others.
+        let written = if whole.starts_with('_') { demangled(whole) } else { whole.into() };
+        for (name, found) in names.iter().zip(&mut found) {
+            let is_it = *name == whole || *name == written;
+            if is_it && !found.iter().any(|f| f.address == symbol.address()) {
+                found.extend(code(&elf, &symbol, is_cold));
+            }
         }
     }
-    // A cold part alone is no function.
-    found.sort_by_key(|code| code.is_cold);
-    Ok(if found.first().is_some_and(|code| !code.is_cold) { found } else { Vec::new() })
+    for found in &mut found {
+        found.sort_by_key(|code| code.is_cold);
+        // A cold part alone is no function.
+        if found.first().is_some_and(|code| code.is_cold) {
+            found.clear();
+        }
+    }
+    Ok(found)
+}
+
+fn code(elf: &ElfFile64, symbol: &ElfSymbol64, is_cold: bool) -> Option<Code> {
+    elf.segments().find_map(|segment| {
+        let bytes = segment.data_range(symbol.address(), symbol.size()).ok()??.to_vec();
+        let offset = segment.file_range().0.wrapping_add(symbol.address().wrapping_sub(segment.address()));
+        Some(Code { address: symbol.address(), offset, bytes, is_cold })
+    })
 }

@@ -1,6 +1,6 @@
 //! Stacks of a real program that waits in known functions.
 
-use outlast_stacks::{At, Process};
+use outlast_stacks::{At, Frame, Process};
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::FileExt;
 use std::process::{Child, Command, Stdio};
@@ -42,7 +42,8 @@ impl Program {
         At { ip, sp, bp: 0 }
     }
 
-    fn functions(&self) -> Vec<String> {
+    /// And whether these are all.
+    fn functions(&self) -> (Vec<String>, bool) {
         let pid = self.0.id() as i32;
         let memory = std::fs::File::open(format!("/proc/{pid}/mem")).unwrap();
         let word = |address: u64| {
@@ -50,7 +51,8 @@ impl Program {
             memory.read_exact_at(&mut bytes, address).ok().map(|()| u64::from_ne_bytes(bytes))
         };
         let stack = Process::look(pid).stack(self.at(), word);
-        stack.iter().map(|frame| frame.function.as_ref().map_or("?", |(name, _)| name.as_str()).to_string()).collect()
+        let name = |frame: &Frame| frame.function.as_ref().map_or("?", |(name, _)| name.as_str()).to_string();
+        (stack.frames.iter().map(name).collect(), stack.is_whole)
     }
 }
 
@@ -65,7 +67,8 @@ impl Drop for Program {
 fn functions_are_named_from_the_innermost_to_main_without_frame_pointers() {
     let folder = tempfile::tempdir().unwrap();
     let program = Program::start(folder.path(), "3");
-    let functions = program.functions();
+    let (functions, is_whole) = program.functions();
+    assert!(is_whole, "{functions:?}");
     let own: Vec<&str> = functions.iter().map(String::as_str).filter(|name| !name.starts_with('_')).collect();
     assert!(
         own.ends_with(&["inner", "outer", "deep", "deep", "deep", "main"])
@@ -78,8 +81,8 @@ fn functions_are_named_from_the_innermost_to_main_without_frame_pointers() {
 fn a_stack_of_very_many_frames_is_cut_off() {
     let folder = tempfile::tempdir().unwrap();
     let program = Program::start(folder.path(), "10000");
-    let functions = program.functions();
-    assert!(functions.len() == 64 && functions.last().unwrap() == "deep", "{functions:?}");
+    let (functions, is_whole) = program.functions();
+    assert!(!is_whole && functions.len() == 64 && functions.last().unwrap() == "deep", "{functions:?}");
 }
 
 #[test]
@@ -88,8 +91,8 @@ fn nonsense_ends_a_stack_and_nothing_else() {
     let program = Program::start(folder.path(), "1");
     let mut process = Process::look(program.0.id() as i32);
     for at in [At { ip: 0, sp: 0, bp: 0 }, At { ip: 1 << 46, sp: u64::MAX, bp: u64::MAX }, program.at()] {
-        assert!(process.stack(at, |_| None).len() <= 1);
-        assert!(process.stack(at, Some).len() <= 64);
+        assert!(process.stack(at, |_| None).frames.len() <= 1);
+        assert!(process.stack(at, Some).frames.len() <= 64);
     }
-    assert!(Process::look(i32::MAX).stack(program.at(), |_| None).len() <= 1);
+    assert!(Process::look(i32::MAX).stack(program.at(), |_| None).frames.len() <= 1);
 }

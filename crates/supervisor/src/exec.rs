@@ -207,7 +207,7 @@ impl Supervisor {
     pub(crate) fn go_unprotected(&mut self, degradation: Degradation, what: &str) {
         self.handover = Handover::None;
         self.dismiss_anchors();
-        self.unfollow_faults();
+        self.follow_nobody();
         let control = self.generation.control();
         control.state.store(state::SUSPENDED, Release);
         self.generation.degrade(degradation);

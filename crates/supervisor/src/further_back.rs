@@ -211,7 +211,7 @@ impl Supervisor {
             Ok(pid) => {
                 self.pid = pid;
                 self.generation.control().program_pid.store(pid, Release);
-                self.follow_faults();
+                self.follow();
                 let (kind, phase) = (Kind::WentBack, u32::MAX);
                 self.recovering = Some(Recovering { kind, rung: 6, cause: what, died, seq, phase, restored });
                 None

@@ -7,7 +7,7 @@ use crate::locks::{self, Elsewhere};
 use crate::log::{Entry, Kind};
 use crate::probes::Probes;
 use crate::processes;
-use crate::sections;
+use crate::sections::{self, OwnTime, Untold};
 use crate::stacks;
 use crate::supervisor::Supervisor;
 use libc::pid_t;
@@ -29,6 +29,8 @@ pub struct Looking {
     /// Breakpoints at functions that are sections, and the file that the program executed when they were wanted; none: it has none.
     probes: Option<Probes>,
     probed: Option<(u64, u64)>,
+    untold: Untold,
+    own_time: OwnTime,
     /// How often in a row nothing was to be seen.
     blind: u32,
 }
@@ -42,24 +44,46 @@ impl Looking {
         self.hung.take()
     }
 
+    /// With breakpoints in this file, which the program is going to execute.
+    pub fn with(probes: Option<Probes>, file: &Path) -> Self {
+        Self { probed: probes.as_ref().and_then(|_| identity(file)), probes, ..Self::default() }
+    }
+
+    /// From now on it is this process that is looked at, which may have gone back.
+    pub fn follow(&mut self, pid: pid_t) {
+        self.untold.forget();
+        if let Some(probes) = &self.probes {
+            probes.follow(pid);
+        }
+    }
+
+    /// The process is going to be another program.
+    pub fn forget(&self) {
+        if let Some(probes) = &self.probes {
+            probes.forget_all();
+        }
+    }
+
     /// Has these functions probed in the file that this process executes now. Why that cannot be, once.
     fn probe(&mut self, sections: &[String], pid: pid_t) -> Option<String> {
         if sections.is_empty() {
             return None;
         }
         let file = format!("/proc/{pid}/exe");
-        let identity = std::fs::metadata(&file).map(|file| (file.dev(), file.ino())).ok();
+        let identity = identity(Path::new(&file));
         let mut failure = None;
         if identity.is_some() && identity != self.probed {
             let begun = Probes::begin(sections, Path::new(&file));
             self.probed = identity;
             self.probes = begun.map_err(|why| failure = Some(why)).ok();
-        }
-        if let Some(probes) = &self.probes {
-            probes.follow(pid);
+            self.follow(pid);
         }
         failure
     }
+}
+
+fn identity(file: &Path) -> Option<(u64, u64)> {
+    std::fs::metadata(file).map(|file| (file.dev(), file.ino())).ok()
 }
 
 impl Supervisor {
@@ -72,6 +96,7 @@ impl Supervisor {
     pub(crate) fn look_at_threads(&mut self) {
         let Some(every) = self.decides.looks_every() else {
             self.looking.due = None;
+            (self.looking.probes, self.looking.probed) = (None, None);
             return;
         };
         let now = Instant::now();
@@ -86,6 +111,8 @@ impl Supervisor {
         }
         // The engine's own work is none of a section's: what was counted begins anew.
         if [phase::COMMIT, phase::FOLD, phase::RESTORE].contains(&control.phase.load(Acquire)) {
+            let counts = counts(self.pid, &blocks::read(self.pid, &control.threads), &mut self.looking.elsewhere);
+            self.looking.own_time.look(&counts, true);
             self.decides.counted(&[], &[]);
             return;
         }
@@ -96,10 +123,13 @@ impl Supervisor {
             self.log.add(&Entry::new(Kind::ModuleFailed).cause(format!("hang: {failure}")).pid(self.pid));
         }
         if let Some(probes) = &self.looking.probes {
-            sections::add_probed(&mut slots, probes, &blocks);
+            // These first: of what the program writes down only so much is taken.
+            slots.splice(..0, sections::probed(probes, &blocks));
         }
+        self.looking.untold.leave(&mut slots);
         let counts = counts(self.pid, &blocks, &mut self.looking.elsewhere);
-        let sections = sections::of_threads(&slots, &blocks, &counts);
+        self.looking.own_time.look(&counts, false);
+        let sections = sections::of_threads(&slots, &blocks, &counts, &self.looking.own_time);
         self.looking.blind = if counts.is_empty() { self.looking.blind.saturating_add(1) } else { 0 };
         if self.looking.blind == BLIND {
             // Yama, for example, where another supervisor has taken over, which is not the program's parent.
@@ -111,9 +141,9 @@ impl Supervisor {
         if let Some(starved) = starved {
             self.log.add(&Entry::new(Kind::Starved).cause(starves(&starved)).pid(self.pid));
         }
-        if let Some(hang) =
-            hang.filter(|hang| !sections::has_left(&slots, &blocks, &self.meta.options.sections, self.pid, hang))
-        {
+        let Some(hang) = hang else { return };
+        let Looking { untold, probes, .. } = &mut self.looking;
+        if !untold.has_left(&slots, &blocks, probes.as_ref(), self.pid, &hang) {
             self.end_hung(&hang);
         }
     }

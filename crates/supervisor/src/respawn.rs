@@ -93,7 +93,7 @@ impl Supervisor {
         let Ok(pid) = born else { return self.cold_resume(&cause, died) };
         self.pid = pid;
         self.generation.control().program_pid.store(pid, Release);
-        self.follow_faults();
+        self.follow();
         self.recovering = Some(Recovering { kind: Kind::Recovered, rung: 2, cause, died, seq, phase, restored });
         None
     }

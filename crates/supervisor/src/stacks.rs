@@ -7,7 +7,7 @@ use crate::trace;
 use libc::pid_t;
 use outlast_image::control::ThreadBlocks;
 use outlast_image::layout::{ENGINE_BASE, ENGINE_END};
-use outlast_stacks::{At, Frame, Process};
+use outlast_stacks::{At, Process, Stack};
 use std::time::Duration;
 
 /// How long a thread that computes may take to stop.
@@ -27,25 +27,25 @@ pub fn of_hang(pid: pid_t, hang: &Hang, blocks: &ThreadBlocks) -> Vec<String> {
         let noted = || blocks.iter().find(|block| block.thread == thread).map(|block| block.at);
         let at = if computes { now(thread) } else { None }.or_else(noted)?;
         let frames: Vec<String> =
-            process.stack(at, |address| word(pid, address)).iter().map(ToString::to_string).collect();
+            process.stack(at, |address| word(pid, address)).frames.iter().map(ToString::to_string).collect();
         Some(format!("thread {thread}: {}", frames.join(" < ")))
     };
     threads.into_iter().filter_map(line).collect()
 }
 
-/// Whether such a frame is on the stack of a thread that was there.
-pub fn is_in(pid: pid_t, at: At, is_it: impl Fn(&Frame) -> bool) -> bool {
+/// The stack of a thread that was there.
+pub fn from(pid: pid_t, at: At) -> Stack {
     let mut process = Process::look(pid);
     let mut stack = process.stack(at, |address| word(pid, address));
-    if stack.len() < 2 {
+    if stack.frames.len() < 2 {
         // In a rewritten call it is in no function: mostly what it goes back to is what comes next. Farther up lies what others have left.
-        let Some((ip, sp)) = word(pid, at.sp).zip(at.sp.checked_add(8)) else { return false };
+        let Some((ip, sp)) = word(pid, at.sp).zip(at.sp.checked_add(8)) else { return stack };
         stack = process.stack(At { ip, sp, bp: at.bp }, |address| word(pid, address));
     }
-    stack.iter().any(is_it)
+    stack
 }
 
-fn word(pid: pid_t, address: u64) -> Option<u64> {
+pub fn word(pid: pid_t, address: u64) -> Option<u64> {
     let mut bytes = [0; 8];
     remote::read_memory(pid, address, &mut bytes).ok().map(|()| u64::from_ne_bytes(bytes))
 }

@@ -6,6 +6,7 @@ use crate::encryption::Encryption;
 use crate::end::End;
 use crate::error::Error;
 use crate::generation::Generation;
+use crate::hangs::Looking;
 use crate::inject::Injection;
 use crate::launch::{self, Command};
 use crate::log::{Entry, Kind};
@@ -101,9 +102,12 @@ fn run_watched(request: &Request, path: &Path, signals: Signals) -> Result<End, 
         return Err(Error::Off);
     }
     // Better known before there is a program; but one that had begun goes on without.
-    if request.begun.is_none() && !request.options.sections.is_empty() {
-        Probes::begin(&request.options.sections, path).map_err(Error::Module)?;
-    }
+    let probes = match &request.options.sections {
+        sections if request.begun.is_none() && !sections.is_empty() => {
+            Some(Probes::begin(sections, path).map_err(Error::Module)?)
+        }
+        _ => None,
+    };
     orphans::revive(&state)?;
     let called = request.begun.as_ref().map_or(path, |begun| &begun.called);
     let (folder, lock) = state.create(request.name.as_deref(), called)?;
@@ -136,6 +140,7 @@ fn run_watched(request: &Request, path: &Path, signals: Signals) -> Result<End, 
     };
     let parts = Parts { folder, lock, stores, meta, command, signals, decides };
     let mut supervisor = Supervisor::new(parts, generation).inspect_err(|_| birth.iter().for_each(Birth::end))?;
+    supervisor.looking = Looking::with(probes, path);
     match supervisor.bring_up(birth, obstacle, began)? {
         Some(end) => Ok(supervisor.finish(end)),
         None => Ok(supervisor.watch()),
@@ -226,8 +231,9 @@ impl Supervisor {
     }
 
     /// Sends what the process will receive at its exec stop.
-    pub(crate) fn hand_over(&self, process: &Birth) -> Result<(), Error> {
-        self.follow_faults();
+    pub(crate) fn hand_over(&mut self, process: &Birth) -> Result<(), Error> {
+        self.looking.forget();
+        self.follow();
         let what = self.generation.injection(&self.engine, &self.meta.options, self.faults.as_ref(), mode::START, 0);
         process.send(&what).map_err(|e| Error::Kernel("hand the store to the program", e))
     }

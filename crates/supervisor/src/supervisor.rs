@@ -271,10 +271,26 @@ impl Supervisor {
         }
     }
 
+    /// Has the kernel tell of the program's process: its page faults, and the sections that it is in.
+    pub(crate) fn follow(&mut self) {
+        if let Some(faults) = &self.faults {
+            faults.follow(self.pid);
+        }
+        self.looking.follow(self.pid);
+    }
+
+    /// The process is another program now, or gone and its number somebody else's: none of the old one's business.
+    pub(crate) fn follow_nobody(&mut self) {
+        if let Some(faults) = &self.faults {
+            faults.follow(0);
+        }
+        self.looking.follow(0);
+    }
+
     /// The program is gone for good: its anchors go, its memory is given back, its log stays.
     pub(crate) fn finish(&mut self, end: End) -> End {
         self.end_keeping();
-        self.unfollow_faults();
+        self.follow_nobody();
         self.drain_events();
         if self.kept {
             self.dismiss_anchors();
@@ -296,7 +312,7 @@ impl Supervisor {
     /// The program is nobody's any more, and not our child: nothing is left to be watched. The log stays.
     fn take_leave(&mut self) -> End {
         self.end_keeping();
-        self.unfollow_faults();
+        self.follow_nobody();
         let control = self.generation.control();
         self.meta.commits_before += control.commits.load(Acquire);
         self.meta.recoveries_before += reports::recoveries(control);

@@ -4,12 +4,12 @@
 
 use super::sections::Sections;
 use outlast_interfaces::proc::{Hang, Stays};
-use outlast_interfaces::sect::{Inside, Left, Section, Thread};
+use outlast_interfaces::sect::{Inside, Left, Section, Thread, UNTOLD};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// The exit of which nothing is known.
-const UNKNOWN: u64 = u64::MAX;
+const UNKNOWN: u64 = u64::MAX - 1;
 /// Of one thread more are not remembered: the program decides how many there are.
 const MOST_RUNS: usize = 512;
 
@@ -93,6 +93,10 @@ impl Seen {
     fn leaves(&mut self, thread: &Thread) -> Vec<(Section, u64, u64, Duration)> {
         let mut exits: BTreeMap<(Section, u64), (u64, Duration)> = BTreeMap::new();
         let mut leaves = |section, exit, count: Duration| {
+            // When that was nobody knows.
+            if exit == UNTOLD {
+                return;
+            }
             let (times, longest) = exits.entry((section, exit)).or_default();
             (*times, *longest) = (*times + 1, count.max(*longest));
         };
@@ -237,6 +241,17 @@ mod tests {
             flagged = flagged.or(named.see(&[thread(100 + 20 * n, &inside, &[])]));
         }
         assert!(matches!(flagged.unwrap().why, Stays::Lingers { section: INNER, .. }));
+    }
+
+    #[test]
+    fn what_was_left_untold_says_nothing_of_how_long_a_section_takes() {
+        let mut named = trained();
+        assert_eq!(named.see(&[thread(100, &[(OUTER, 1001)], &[])]), None);
+        assert!(named.see(&[thread(900, &[(OUTER, 1001)], &[])]).is_some());
+        assert_eq!(named.see(&[thread(1000, &[], &[(OUTER, 1001, UNTOLD)])]), None);
+        assert_eq!(named.see(&[thread(1100, &[(OUTER, 1002)], &[(OUTER, 1001, UNTOLD)])]), None);
+        let hang = named.see(&[thread(1201, &[(OUTER, 1002)], &[])]).expect("it hangs");
+        assert!(matches!(hang.why, Stays::Lingers { check: THRESHOLD, .. }));
     }
 
     #[test]

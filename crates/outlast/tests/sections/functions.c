@@ -2,8 +2,9 @@
  * number and the line.
  * functions FILE
  * work: calls its functions often; hang work, hang deep: stays in this function as long as the first byte of FILE, which it maps, is not 0, by
- * calls; jump: leaves a function by longjmp, and computes for 1.6 s behind that */
+ * calls; thread FUNCTION: has a thread stay in it; jump: leaves a function by longjmp, and computes for 1.6 s behind that */
 #include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,6 +63,14 @@ __attribute__((noinline, no_instrument_function)) static void compute(double ms)
     } while (t.tv_sec * 1e3 + t.tv_nsec / 1e6 < end);
 }
 
+__attribute__((no_instrument_function)) static void *thread(void *stays)
+{
+    for (int i = 0; i < 1000; i++)
+        work(i, "");
+    work(31, stays);
+    return NULL;
+}
+
 int main(int argc, char **argv)
 {
     int fd = open(argv[argc - 1], O_RDWR);
@@ -79,6 +88,13 @@ int main(int argc, char **argv)
             }
         if (!strncmp(line, "hang ", 5))
             work(31, line + 5);
+        if (!strncmp(line, "thread ", 7)) {
+            static char stays[100];
+            pthread_t other;
+            if (pthread_create(&other, NULL, thread, strcpy(stays, line + 7)))
+                return 1;
+            pthread_detach(other);
+        }
         if (!strcmp(line, "jump")) {
             if (!setjmp(back))
                 leave(1);

@@ -11,6 +11,8 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 const MAP_CREATE: libc::c_int = 0;
 const MAP_LOOKUP: libc::c_int = 1;
 const MAP_UPDATE: libc::c_int = 2;
+const MAP_DELETE: libc::c_int = 3;
+const MAP_NEXT_KEY: libc::c_int = 4;
 const PROG_LOAD: libc::c_int = 5;
 const PROG_TEST_RUN: libc::c_int = 10;
 const RAW_TRACEPOINT_OPEN: libc::c_int = 17;
@@ -124,32 +126,29 @@ struct TestRun {
 
 /// Makes an array of one element that processes can map. Needs CAP_BPF.
 pub fn create_mappable(name: &[u8], value_size: usize) -> Result<OwnedFd, Errno> {
-    let mut attr = MapCreate {
-        map_type: MAP_TYPE_ARRAY,
-        key_size: 4,
-        value_size: value_size as u32,
-        max_entries: 1,
-        map_flags: F_MMAPABLE,
-        ..MapCreate::default()
-    };
-    attr.map_name[..name.len()].copy_from_slice(name);
-    // SAFETY: the attributes hold no addresses.
-    unsafe { descriptor(MAP_CREATE, &attr) }
+    create(name, MAP_TYPE_ARRAY, 4, value_size, 1, F_MMAPABLE)
 }
 
 /// Makes an array of one element, which programs can address. Needs CAP_BPF.
 pub fn create_array(name: &[u8], value_size: usize) -> Result<OwnedFd, Errno> {
-    create(name, MAP_TYPE_ARRAY, 4, value_size, 1)
+    create(name, MAP_TYPE_ARRAY, 4, value_size, 1, 0)
 }
 
 /// Makes a table that forgets what was not used for long when it is full. Needs CAP_BPF.
 pub fn create_table(name: &[u8], key_size: usize, value_size: usize, entries: u32) -> Result<OwnedFd, Errno> {
-    create(name, MAP_TYPE_LRU_HASH, key_size, value_size, entries)
+    create(name, MAP_TYPE_LRU_HASH, key_size, value_size, entries, 0)
 }
 
-fn create(name: &[u8], map_type: u32, key: usize, value: usize, entries: u32) -> Result<OwnedFd, Errno> {
+fn create(
+    name: &[u8],
+    map_type: u32,
+    key: usize,
+    value: usize,
+    max_entries: u32,
+    map_flags: u32,
+) -> Result<OwnedFd, Errno> {
     let (key_size, value_size) = (key as u32, value as u32);
-    let mut attr = MapCreate { map_type, key_size, value_size, max_entries: entries, ..MapCreate::default() };
+    let mut attr = MapCreate { map_type, key_size, value_size, max_entries, map_flags, ..MapCreate::default() };
     attr.map_name[..name.len()].copy_from_slice(name);
     // SAFETY: the attributes hold no addresses.
     unsafe { descriptor(MAP_CREATE, &attr) }
@@ -170,6 +169,33 @@ pub fn update<K: Pod, V: Pod>(map: BorrowedFd<'_>, key: &K, value: &V) -> Result
     let attr = MapElement { map_fd: map.as_raw_fd() as u32, key, value, ..MapElement::default() };
     // SAFETY: the kernel reads key and value, which live until the call returns and are as long as the map's.
     unsafe { call(MAP_UPDATE, &attr) }.map(drop)
+}
+
+/// Removes an element of a map with keys of this type; that there is none is no error.
+pub fn delete<K: Pod>(map: BorrowedFd<'_>, key: &K) -> Result<(), Errno> {
+    let key = std::ptr::from_ref(key) as u64;
+    let attr = MapElement { map_fd: map.as_raw_fd() as u32, key, ..MapElement::default() };
+    // SAFETY: the kernel reads the key, which lives until the call returns and is as long as the map's.
+    match unsafe { call(MAP_DELETE, &attr) } {
+        Err(Errno::NOENT) => Ok(()),
+        other => other.map(drop),
+    }
+}
+
+/// Removes all elements of a table with keys of this type.
+pub fn clear<K: Pod>(map: BorrowedFd<'_>) -> Result<(), Errno> {
+    let mut key = K::zeroed();
+    loop {
+        // No key: the first one. What answers stands where values do.
+        let value = std::ptr::from_mut(&mut key) as u64;
+        let attr = MapElement { map_fd: map.as_raw_fd() as u32, value, ..MapElement::default() };
+        // SAFETY: the kernel writes a key, which lives until the call returns and is as long as the map's.
+        match unsafe { call(MAP_NEXT_KEY, &attr) } {
+            Err(Errno::NOENT) => return Ok(()),
+            other => other?,
+        };
+        delete(map, &key)?;
+    }
 }
 
 /// Has the kernel run the program whenever somebody executes one of these places of a file, with the cookie that belongs to the place, for as long as

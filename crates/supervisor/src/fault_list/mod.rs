@@ -95,20 +95,6 @@ impl Supervisor {
         if self.faults.is_none() && self.meta.options.bits & useless == 0 {
             self.faults = FaultList::load().ok();
         }
-        self.follow_faults();
-    }
-
-    /// The process is another program now, or gone and its number somebody else's: none of the old one's business.
-    pub(crate) fn unfollow_faults(&self) {
-        if let Some(faults) = &self.faults {
-            faults.follow(0);
-        }
-    }
-
-    /// Has the faults of the program's process listed.
-    pub(crate) fn follow_faults(&self) {
-        if let Some(faults) = &self.faults {
-            faults.follow(self.pid);
-        }
+        self.follow();
     }
 }

@@ -7,16 +7,18 @@ use outlast_stacks::symbols::Code;
 
 /// Offsets in the piece `of`; the others are what else belongs to the function. None: it has an instruction that is not understood.
 pub fn exits(of: &Code, pieces: &[Code]) -> Option<Vec<u64>> {
-    let is_own = |address: u64| {
-        pieces.iter().any(|piece| (piece.address..piece.address + piece.bytes.len() as u64).contains(&address))
-    };
+    let is_own = |address: u64| pieces.iter().any(|piece| piece.contains(address));
     let (mut exits, mut at) = (Vec::new(), 0);
     while at < of.bytes.len() {
         let instruction = decode(&of.bytes[at..]).ok()?;
         let next = at + usize::from(instruction.len);
+        let stays =
+            |displacement: i32| is_own(of.address.wrapping_add(next as u64).wrapping_add_signed(displacement.into()));
         let leaves = match instruction.flow {
             Flow::Leave => true,
-            Flow::Jump { displacement } => !is_own((of.address + next as u64).wrapping_add_signed(displacement.into())),
+            Flow::Jump { displacement } => !stays(displacement),
+            // It is left here, or is not: a breakpoint cannot tell.
+            Flow::Branch { displacement, .. } if !stays(displacement) => return None,
             _ => false,
         };
         if leaves {
@@ -42,6 +44,15 @@ mod tests {
         assert_eq!(exits(&piece, std::slice::from_ref(&piece)), Some(vec![4, 7, 12]));
         let cold = code(0x110c, &[0xc3]);
         assert_eq!(exits(&piece, &[piece.clone(), cold]), Some(vec![4, 12]));
+    }
+
+    #[test]
+    fn who_may_leave_or_stay_cannot_be_seen_leaving() {
+        // je +0x100; ret
+        let piece = code(0x1000, &[0x0f, 0x84, 0, 1, 0, 0, 0xc3]);
+        assert_eq!(exits(&piece, std::slice::from_ref(&piece)), None);
+        let cold = code(0x1106, &[0xc3]);
+        assert_eq!(exits(&piece, &[piece.clone(), cold]), Some(vec![6]));
     }
 
     #[test]

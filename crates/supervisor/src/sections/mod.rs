@@ -1,19 +1,22 @@
 //! The code sections that threads are in, as the program itself writes them down, read from outside. The program may have written anything.
 
+mod own_time;
+mod untold;
+
 use crate::blocks::Block;
-use crate::decision::{Hang, Stays};
-use crate::probes::{self, Probes};
+use crate::probes::Probes;
 use crate::remote;
-use crate::stacks;
 use bytemuck::Zeroable;
 use libc::pid_t;
 use outlast_image::control::ThreadBlocks;
-use outlast_image::sections::{self as image, Frame, Named, Registry, DEPTH, FUNCTION, LEFT, SLOTS};
+use outlast_image::sections::{self as image, Frame, Named, Registry, DEPTH, FUNCTION, LEFT, REGISTRIES, SLOTS};
 use outlast_interfaces::pmc::Count;
 use outlast_interfaces::sect::{Inside, Left, Section, Thread};
 use outlast_stacks::Process;
+pub use own_time::OwnTime;
 use std::mem::size_of;
 use std::sync::atomic::Ordering::Acquire;
+pub use untold::Untold;
 
 /// A name is not longer.
 const NAME: usize = 64;
@@ -84,11 +87,12 @@ fn section(word: u64) -> Section {
 }
 
 /// The same by what the kernel calls the threads, with their counts.
-pub fn of_threads(slots: &[Slot], blocks: &[Block], counts: &[Count]) -> Vec<Thread> {
+pub fn of_threads(slots: &[Slot], blocks: &[Block], counts: &[Count], own_time: &OwnTime) -> Vec<Thread> {
     let of_block = |block: &Block| {
-        let mut own = slots.iter().filter(|slot| slot.number == block.number).peekable();
+        // One in each registry, and what probes have seen: the program may have written that more are one thread's.
+        let mut own = slots.iter().filter(|slot| slot.number == block.number).take(REGISTRIES + 1).peekable();
         own.peek()?;
-        let count = counts.iter().find(|count| count.thread == block.thread)?.count;
+        let count = own_time.of(counts.iter().find(|count| count.thread == block.thread)?);
         let (mut inside, mut left) = (Vec::new(), Vec::new());
         for slot in own {
             inside.extend(slot.inside.iter().map(|(inside, _)| *inside));
@@ -99,43 +103,17 @@ pub fn of_threads(slots: &[Slot], blocks: &[Block], counts: &[Count]) -> Vec<Thr
     blocks.iter().filter_map(of_block).collect()
 }
 
-/// Whether the thread is not in the function any more, whose exit was not told: it was left by longjmp, say.
-pub fn has_left(slots: &[Slot], blocks: &[Block], probed: &[String], pid: pid_t, hang: &Hang) -> bool {
-    let Stays::Lingers { section, .. } = hang.why else { return false };
-    let number = blocks.iter().find(|block| block.thread == hang.thread).map(|block| block.number);
-    let of_thread = slots.iter().filter(|slot| Some(slot.number) == number);
-    let entered = of_thread.flat_map(|slot| &slot.inside).find(|(inside, _)| inside.section == section);
-    let at = match entered {
-        Some((_, At::Anywhere)) | None => return false,
-        Some((_, at)) => *at,
-    };
-    let Some(now) = stacks::now(hang.thread) else { return false };
-    let caller = match at {
-        At::Called { caller } => Some(caller),
-        // The stack at its first instruction: while it runs it is no shorter.
-        At::Stack(stack) if now.sp > stack => return true,
-        _ => None,
-    };
-    let called = match section {
-        Section::Symbol(number) => probed.get(number as usize).map(|section| probes::function(section)),
-        _ => None,
-    };
-    let is_it = |frame: &outlast_stacks::Frame| {
-        Some(frame.address) == caller || frame.function.as_ref().is_some_and(|(name, _)| Some(name.as_str()) == called)
-    };
-    // Who cannot be seen there may be the next time: nothing is ended for a function that was left.
-    !stacks::is_in(pid, now, is_it)
-}
-
-/// Adds what probes have seen.
-pub fn add_probed(slots: &mut Vec<Slot>, probes: &Probes, blocks: &[Block]) {
+/// What probes have seen.
+pub fn probed(probes: &Probes, blocks: &[Block]) -> Vec<Slot> {
+    let mut probed = Vec::new();
     for block in blocks {
         let (inside, left) = probes.of_thread(block.thread);
         if !inside.is_empty() || !left.is_empty() {
             let inside = inside.into_iter().map(|(inside, stack)| (inside, At::Stack(stack))).collect();
-            slots.push(Slot { number: block.number, inside, left });
+            probed.push(Slot { number: block.number, inside, left });
         }
     }
+    probed
 }
 
 /// What a person calls it.
