@@ -73,6 +73,7 @@ const HUNTERS: &[(&str, &[&str])] = &[
     ("compared", &["kill::page_server_barrier"]),
     ("own-bases", &["kill::segment"]),
     ("heir", &["kill::landlock", "kill::identity"]),
+    ("once", &["kill::shut", "kill::again"]),
     ("own-pidfds", &["kill::pidfds"]),
     ("watched-pidfds", &["kill::pidfds_threads", "kill::pidfds"]),
     ("owners", &["kill::async_input", "kill::async_input_ioctl"]),

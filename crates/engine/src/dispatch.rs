@@ -346,7 +346,7 @@ fn serve(e: &mut Engine, t: &mut Thread, call: Call) -> Outcome {
         Class::Redo if call.nr == nr::IOCTL => Return(calls::devices::serve(e, t, &call)),
         Class::Redo if calls::inherited::by_redo(&call) => Return(calls::inherited::change(e, t, &call)),
         Class::Redo if calls::unseen::chosen(e) => Return(calls::unseen::serve(e, t, &call)),
-        Class::Redo if outlast_calls::again(call.nr, &call.args).is_some() => Return(calls::names::serve(e, t, &call)),
+        Class::Redo if calls::names::is_refused_again(&call) => Return(calls::names::serve(e, t, &call)),
         Class::Redo => Return(redo(e, t, &call)),
         Class::Once => Return(calls::names::serve(e, t, &call)),
         Class::Signal => calls::signals::serve(e, t, &call),

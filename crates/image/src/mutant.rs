@@ -128,6 +128,8 @@ pub enum Mutant {
     OwnBases,
     /// What a clone inherits is what the program has changed it to.
     Heir,
+    /// A change that is refused the second time is made once.
+    Once,
 }
 
 impl Mutant {
@@ -194,6 +196,7 @@ impl Mutant {
         (Mutant::Compared, "compared"),
         (Mutant::OwnBases, "own-bases"),
         (Mutant::Heir, "heir"),
+        (Mutant::Once, "once"),
     ];
 
     pub const fn bit(self) -> u64 {

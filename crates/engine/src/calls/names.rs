@@ -5,6 +5,7 @@ use crate::dispatch::{interruptible, redo, Call};
 use crate::held_files;
 use crate::interrupted;
 use crate::medium;
+use crate::mutant;
 use crate::noted;
 use crate::operation::Operation;
 use crate::ring::{op, Entry};
@@ -16,6 +17,7 @@ use crate::user;
 use crate::world;
 use core::sync::atomic::Ordering::*;
 use outlast_image::context::pending_kind;
+use outlast_image::mutant::Mutant;
 
 const AT_FDCWD: i32 = -100;
 const AT_REMOVEDIR: u32 = 0x200;
@@ -23,6 +25,11 @@ const O_EXCL: u64 = 0o200;
 const O_TRUNC: u64 = 0o1000;
 const O_CLOEXEC: u64 = 0o2000000;
 const O_WRONLY_CREAT_TRUNC: u32 = 0o1 | 0o100 | 0o1000;
+
+/// May be issued again where that changes nothing, and yet answers otherwise then: shutdown, for example.
+pub fn is_refused_again(call: &Call) -> bool {
+    !mutant::without(Mutant::Once) && outlast_calls::again(call.nr, &call.args).is_some()
+}
 
 pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     held_files::unlinking(e, call);
