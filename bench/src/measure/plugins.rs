@@ -4,7 +4,7 @@ use crate::failure::{Failure, Outcome, Tried};
 use crate::measurement::{Collected, Measurement};
 use crate::promise::{Promise, Relation, Unit};
 use crate::workshop::Workshop;
-use outlast_interfaces::pmc::{Activity, Count};
+use outlast_interfaces::pmc::{Activity, Count, Spent};
 use outlast_interfaces::{hang, plugin};
 use outlast_pins::{Protection, Wishes};
 use outlast_plugins::{manifest, Compiled};
@@ -69,12 +69,11 @@ fn event(wishes: &Wishes, more: &[outlast_core::Manifest]) -> Outcome<f64> {
     let protection = Protection::new("it", wishes, &mut Options::default(), &modules, &[]);
     let mut protection = protection.map_err(|failure| Failure::NotHere(failure.to_string()))?;
     protection.begin();
-    let count = Duration::ZERO;
     let mut counts = [1, 2, 3, 4].map(|thread| Count {
         thread,
         section: 7,
         run: 0,
-        count,
+        spent: Spent::default(),
         slices: 0,
         activity: Activity::Runs,
         wait: None,
@@ -83,7 +82,7 @@ fn event(wishes: &Wishes, more: &[outlast_core::Manifest]) -> Outcome<f64> {
     for _ in 0..EVENTS {
         for count in &mut counts {
             count.run += 1;
-            count.count += Duration::from_micros(10);
+            count.spent.time += Duration::from_micros(10);
         }
         black_box(protection.counted(&counts, &[]));
     }

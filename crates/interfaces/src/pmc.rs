@@ -1,6 +1,7 @@
 //! The pin `pmc`: what processors have done for the threads of a program.
 //!
-//! Counted is processor time: the task clock, which the kernel keeps of every thread anyhow. RMK (Table 3) counts instructions.
+//! Counted are instructions, as RMK does (Table 3), where the processor counts them and whoever watches may ask; and always processor time, the
+//! task clock, which the kernel keeps of every thread anyhow.
 
 use crate::named;
 use outlast_core::Interface;
@@ -34,12 +35,40 @@ pub struct Count {
     pub section: u64,
     /// How many calls it has made: as long as this is the same it has not left the section.
     pub run: u64,
-    /// Processor time that it has had so far, and how often it got a processor.
-    pub count: Duration,
+    /// So far.
+    pub spent: Spent,
+    /// How often it got a processor.
     pub slices: u64,
     pub activity: Activity,
     /// It sleeps until another one gives this up.
     pub wait: Option<Wait>,
+}
+
+/// What a thread has computed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spent {
+    /// Processor time.
+    pub time: Duration,
+    /// Since they are counted; none: they are not.
+    pub instructions: Option<u64>,
+}
+
+impl Spent {
+    /// As much processor time.
+    pub fn time(time: Duration) -> Self {
+        Self { time, instructions: None }
+    }
+
+    /// By this one is more than another: instructions, or time where they are not counted. All of a program are counted in the same way.
+    pub fn amount(self) -> u128 {
+        self.instructions.map_or(self.time.as_nanos(), u128::from)
+    }
+
+    /// More than there was by then.
+    pub fn since(self, then: Self) -> Self {
+        let instructions = self.instructions.zip(then.instructions).map(|(now, then)| now.saturating_sub(then));
+        Self { time: self.time.saturating_sub(then.time), instructions }
+    }
 }
 
 /// What a thread is about, by what the kernel says of it.

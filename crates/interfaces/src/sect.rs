@@ -2,9 +2,9 @@
 //! thread's calls need neither: those are the pin `pmc`'s.
 
 use crate::named;
+use crate::pmc::Spent;
 use outlast_core::Interface;
 use serde::{Deserialize, Serialize};
-use std::time::Duration;
 
 pub const NAME: &str = "sect";
 
@@ -49,8 +49,8 @@ impl Section {
 pub struct Thread {
     /// What the kernel calls it.
     pub thread: i32,
-    /// Processor time that it has had so far.
-    pub count: Duration,
+    /// What it has computed so far.
+    pub spent: Spent,
     /// Those that it is in, outermost first.
     pub inside: Vec<Inside>,
     /// Some of those that it left last, oldest first.

@@ -100,7 +100,7 @@ fn stuck(proc::Stuck { cause, instruction, kept }: proc::Stuck) -> wit::Stuck {
 }
 
 fn count(count: pmc::Count) -> wit::Count {
-    let pmc::Count { thread, section, run, count, slices, activity, wait } = count;
+    let pmc::Count { thread, section, run, spent, slices, activity, wait } = count;
     let activity = match activity {
         pmc::Activity::Runs => wit::Activity::Runs,
         pmc::Activity::Waits => wit::Activity::Waits,
@@ -108,5 +108,6 @@ fn count(count: pmc::Count) -> wit::Count {
         pmc::Activity::Held => wit::Activity::Held,
     };
     let wait = wait.map(looks::wait);
-    wit::Count { thread, section, run, count: nanoseconds(count), slices, activity, wait }
+    let (count, instructions) = (nanoseconds(spent.time), spent.instructions);
+    wit::Count { thread, section, run, count, slices, instructions, activity, wait }
 }

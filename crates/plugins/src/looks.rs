@@ -26,12 +26,13 @@ fn section(section: sect::Section) -> wit::Section {
     }
 }
 
-pub fn sections(sect::Thread { thread, count, inside, left }: sect::Thread) -> wit::Sections {
+pub fn sections(sect::Thread { thread, spent, inside, left }: sect::Thread) -> wit::Sections {
     let inside =
         inside.into_iter().map(|sect::Inside { section, run }| wit::Inside { section: self::section(section), run });
     let left = left.into_iter();
     let left = left.map(|sect::Left { section, run, exit }| wit::Left { section: self::section(section), run, exit });
-    wit::Sections { thread, count: nanoseconds(count), inside: inside.collect(), left: left.collect() }
+    let (count, instructions) = (nanoseconds(spent.time), spent.instructions);
+    wit::Sections { thread, count, instructions, inside: inside.collect(), left: left.collect() }
 }
 
 pub fn masks(sig::Masks { thread, blocked, pending, shared_pending }: sig::Masks) -> wit::Masks {

@@ -4,15 +4,15 @@ mod support;
 
 use outlast_core::confine::Overrun;
 use outlast_core::{Failure, Microkernel, Notice, Payload};
-use outlast_interfaces::pmc::{Activity, Count, Lock, Wait};
+use outlast_interfaces::pmc::{Activity, Count, Lock, Spent, Wait};
 use outlast_interfaces::proc::{self, Stays};
 use outlast_plugins::{Compiled, Error};
 use std::time::{Duration, Instant};
 use support::*;
 
 fn threads(number: i32) -> Vec<Count> {
-    let count = Duration::from_millis(1);
-    let thread = |thread| Count { thread, section: 7, run: 1, count, slices: 1, activity: Activity::Runs, wait: None };
+    let spent = Spent::time(Duration::from_millis(1));
+    let thread = |thread| Count { thread, section: 7, run: 1, spent, slices: 1, activity: Activity::Runs, wait: None };
     (1..=number).map(thread).collect()
 }
 
@@ -166,9 +166,17 @@ fn damaged_files_are_refused_or_run_within_their_bounds() {
     assert!(refused > 0 && failed > 0 && ran > 0, "{refused} refused, {failed} failed, {ran} ran");
 }
 
+fn computes(spent: &mut Spent, ms: u64, random: &mut fastrand::Rng) {
+    spent.time += Duration::from_millis(ms);
+    spent.instructions = spent.instructions.map(|count| count + ms * random.u64(100_000..3_000_000));
+}
+
 /// A program's threads as they might be seen: most go on, some stay where they are or wait for each other.
 fn looks(random: &mut fastrand::Rng) -> Vec<Vec<Count>> {
     let mut all: Vec<Count> = threads(random.i32(1..6));
+    if random.bool() {
+        all.iter_mut().for_each(|count| count.spent.instructions = Some(0));
+    }
     let mut looks = Vec::new();
     let mut knot = 0;
     for _ in 0..600 {
@@ -181,10 +189,10 @@ fn looks(random: &mut fastrand::Rng) -> Vec<Vec<Count>> {
                 count.wait = wait;
             } else if random.u8(..) < 200 {
                 count.run += 1;
-                count.count += Duration::from_millis(random.u64(0..300));
+                computes(&mut count.spent, random.u64(0..300), random);
                 (count.section, count.wait) = (random.u64(0..4), None);
             } else {
-                count.count += Duration::from_millis(random.u64(0..900));
+                computes(&mut count.spent, random.u64(0..900), random);
                 count.wait = wait.filter(|_| random.u8(..) < 60);
             }
         }

@@ -3,6 +3,7 @@
 
 use crate::blocks::{self, Block};
 use crate::decision::{Hang, Hung, Starvation, Stays};
+use crate::instructions::Instructions;
 use crate::locks::{self, Elsewhere};
 use crate::log::{Entry, Kind};
 use crate::probes::Probes;
@@ -13,7 +14,7 @@ use crate::supervisor::Supervisor;
 use libc::pid_t;
 use outlast_image::control::{state, ThreadBlocks};
 use outlast_image::event::phase;
-use outlast_interfaces::pmc::{Activity, Count, Lock, Wait};
+use outlast_interfaces::pmc::{Activity, Count, Lock, Spent, Wait};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::atomic::Ordering::Acquire;
@@ -31,6 +32,7 @@ pub struct Looking {
     probed: Option<(u64, u64)>,
     untold: Untold,
     own_time: OwnTime,
+    instructions: Instructions,
     /// How often in a row nothing was to be seen.
     blind: u32,
 }
@@ -52,6 +54,7 @@ impl Looking {
     /// From now on it is this process that is looked at, which may have gone back.
     pub fn follow(&mut self, pid: pid_t) {
         self.untold.forget();
+        self.instructions.are_others();
         if let Some(probes) = &self.probes {
             probes.follow(pid);
         }
@@ -79,6 +82,28 @@ impl Looking {
             self.follow(pid);
         }
         failure
+    }
+
+    /// What each of the program's threads has done; those of which that cannot be known are left out.
+    fn counts(&mut self, pid: pid_t, blocks: &[Block]) -> Vec<Count> {
+        let Self { elsewhere, instructions, .. } = self;
+        let kernels = |number: u32| blocks.iter().find(|block| block.number == number).map(|block| block.thread);
+        elsewhere.keep(|thread| blocks.iter().any(|block| block.thread == thread));
+        let count = |&Block { thread, at, run, .. }: &Block| {
+            let wait = locks::wait(elsewhere, pid, (thread, run), kernels);
+            let (time, slices) = processes::schedule_of(pid, thread)?;
+            let (spent, activity) = (Spent::time(Duration::from_nanos(time)), activity(pid, thread)?);
+            Some(Count { thread, section: at.ip, run, spent, slices, activity, wait })
+        };
+        let mut counts: Vec<Count> = blocks.iter().filter_map(count).collect();
+        let times: Vec<_> = counts.iter().map(|count| (count.thread, count.spent.time)).collect();
+        if let Some(executed) = instructions.count(&times) {
+            counts.retain_mut(|count| {
+                count.spent.instructions = executed.get(&count.thread).copied();
+                count.spent.instructions.is_some()
+            });
+        }
+        counts
     }
 }
 
@@ -111,7 +136,7 @@ impl Supervisor {
         }
         // The engine's own work is none of a section's: what was counted begins anew.
         if [phase::COMMIT, phase::FOLD, phase::RESTORE].contains(&control.phase.load(Acquire)) {
-            let counts = counts(self.pid, &blocks::read(self.pid, &control.threads), &mut self.looking.elsewhere);
+            let counts = self.looking.counts(self.pid, &blocks::read(self.pid, &control.threads));
             self.looking.own_time.look(&counts, true);
             self.decides.counted(&[], &[]);
             return;
@@ -127,7 +152,10 @@ impl Supervisor {
             slots.splice(..0, sections::probed(probes, &blocks));
         }
         self.looking.untold.leave(&mut slots);
-        let counts = counts(self.pid, &blocks, &mut self.looking.elsewhere);
+        let counts = self.looking.counts(self.pid, &blocks);
+        if let Some(what) = self.looking.instructions.news().filter(|_| !counts.is_empty()) {
+            self.log.add(&Entry::new(Kind::ModuleSaid).cause(format!("hang: {what}")).pid(self.pid));
+        }
         self.looking.own_time.look(&counts, false);
         let sections = sections::of_threads(&slots, &blocks, &counts, &self.looking.own_time);
         self.looking.blind = if counts.is_empty() { self.looking.blind.saturating_add(1) } else { 0 };
@@ -196,19 +224,6 @@ fn starves(starvation: &Starvation) -> String {
     let why = if could_run { "could run and has got no processor" } else { "waits for what cannot be interrupted" };
     let seconds = waited.as_secs_f64();
     format!("thread {thread}, since the call before {section:#x}, {why} for {seconds:.1} s; a recovery would not help")
-}
-
-/// What each of the program's threads has done; those of which that cannot be known are left out.
-fn counts(pid: pid_t, blocks: &[Block], elsewhere: &mut Elsewhere) -> Vec<Count> {
-    let kernels = |number: u32| blocks.iter().find(|block| block.number == number).map(|block| block.thread);
-    elsewhere.keep(|thread| blocks.iter().any(|block| block.thread == thread));
-    let count = |&Block { thread, at, run, .. }: &Block| {
-        let wait = locks::wait(elsewhere, pid, (thread, run), kernels);
-        let (count, slices) = processes::schedule_of(pid, thread)?;
-        let (count, activity) = (Duration::from_nanos(count), activity(pid, thread)?);
-        Some(Count { thread, section: at.ip, run, count, slices, activity, wait })
-    };
-    blocks.iter().filter_map(count).collect()
 }
 
 /// Which of the program's threads wait for what another one has.

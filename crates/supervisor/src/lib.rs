@@ -39,6 +39,7 @@ pub mod generation;
 pub mod generations;
 pub mod hangs;
 mod inject;
+mod instructions;
 pub mod jobcontrol;
 pub mod journal;
 pub mod keeping;

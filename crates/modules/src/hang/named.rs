@@ -3,6 +3,7 @@
 //! that begins and ends between two of them a thread has computed no longer than it has between the two.
 
 use super::sections::Sections;
+use outlast_interfaces::pmc::Spent;
 use outlast_interfaces::proc::{Hang, Stays};
 use outlast_interfaces::sect::{Inside, Left, Section, Thread, UNTOLD};
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +24,7 @@ pub struct Named {
 /// A thread, as it was seen last.
 #[derive(Default)]
 struct Seen {
-    count: Duration,
+    spent: Spent,
     /// It has left a section since it was seen first.
     has_moved: bool,
     inside: BTreeMap<Section, Run>,
@@ -33,8 +34,8 @@ struct Seen {
 
 struct Run {
     number: u64,
-    /// The thread's processor time when it was first seen there.
-    began: Duration,
+    /// What the thread had spent when it was first seen there.
+    began: Spent,
 }
 
 impl Named {
@@ -67,20 +68,21 @@ impl Named {
         let is_new = !self.seen.contains_key(&thread.thread);
         let seen = self.seen.entry(thread.thread).or_default();
         // Less than before: the kernel has given the number to another thread.
-        if thread.count < seen.count {
+        if thread.spent.time < seen.spent.time {
             *seen = Seen::default();
         } else if !is_new {
-            for (section, exit, times, count) in seen.leaves(thread) {
+            for (section, exit, times, spent) in seen.leaves(thread) {
                 seen.has_moved = true;
-                self.sections.left(section, exit, times, count);
+                self.sections.left(section, exit, times, spent);
             }
         }
         seen.enters(thread);
         let lingers = |inside: &Inside| {
             let run = seen.inside.get(&inside.section).filter(|run| run.number == inside.run)?;
-            let (count, section) = (thread.count - run.began, inside.section);
-            let check = self.sections.check_value(section, self.threshold).filter(|check| count > *check)?;
-            Some(Stays::Lingers { section, count, check })
+            let (spent, section) = (thread.spent.since(run.began), inside.section);
+            let check = self.sections.check_value(section, spent, self.threshold);
+            let check = check.filter(|check| spent.time > *check)?;
+            Some(Stays::Lingers { section, count: spent.time, check })
         };
         let why = thread.inside.iter().rev().find_map(lingers)?;
         let Stays::Lingers { section, .. } = why else { return None };
@@ -89,16 +91,19 @@ impl Named {
 }
 
 impl Seen {
-    /// The exits that were taken since the last look: how often, and the longest that was computed for before one.
-    fn leaves(&mut self, thread: &Thread) -> Vec<(Section, u64, u64, Duration)> {
-        let mut exits: BTreeMap<(Section, u64), (u64, Duration)> = BTreeMap::new();
-        let mut leaves = |section, exit, count: Duration| {
+    /// The exits that were taken since the last look: how often, and the most that was spent before one.
+    fn leaves(&mut self, thread: &Thread) -> Vec<(Section, u64, u64, Spent)> {
+        let mut exits: BTreeMap<(Section, u64), (u64, Spent)> = BTreeMap::new();
+        let mut leaves = |section, exit, spent: Spent| {
             // When that was nobody knows.
             if exit == UNTOLD {
                 return;
             }
-            let (times, longest) = exits.entry((section, exit)).or_default();
-            (*times, *longest) = (*times + 1, count.max(*longest));
+            let (times, most) = exits.entry((section, exit)).or_insert((0, spent));
+            *times += 1;
+            if spent.amount() > most.amount() {
+                *most = spent;
+            }
         };
         let is_inside = |section: Section, run| thread.inside.iter().any(|i| (i.section, i.run) == (section, run));
         let mut counted = std::mem::take(&mut self.left);
@@ -108,23 +113,23 @@ impl Seen {
                 let of_section = || thread.left.iter().rev().filter(|left| left.section == *section);
                 // By the exit that it has taken, or else by the one that it takes now.
                 let exit = of_section().find(|left| left.run == run.number).or_else(|| of_section().next());
-                leaves(*section, exit.map_or(UNKNOWN, |left| left.exit), thread.count - run.began);
+                leaves(*section, exit.map_or(UNKNOWN, |left| left.exit), thread.spent.since(run.began));
                 counted.insert((*section, run.number));
             }
             stays
         });
-        let between = thread.count - self.count;
+        let between = thread.spent.since(self.spent);
         for Left { section, run, exit } in &thread.left {
             if !counted.contains(&(*section, *run)) {
                 leaves(*section, *exit, between);
             }
         }
-        exits.into_iter().map(|((section, exit), (times, count))| (section, exit, times, count)).collect()
+        exits.into_iter().map(|((section, exit), (times, spent))| (section, exit, times, spent)).collect()
     }
 
     /// What is so now. A section that a thread has entered in itself again is the outermost one.
     fn enters(&mut self, thread: &Thread) {
-        self.count = thread.count;
+        self.spent = thread.spent;
         self.left = thread.left.iter().take(MOST_RUNS).map(|left| (left.section, left.run)).collect();
         let mut outermost: BTreeMap<Section, u64> = BTreeMap::new();
         for inside in thread.inside.iter().take(MOST_RUNS) {
@@ -132,7 +137,7 @@ impl Seen {
         }
         self.inside.retain(|section, run| outermost.get(section) == Some(&run.number));
         for (section, number) in outermost {
-            self.inside.entry(section).or_insert(Run { number, began: thread.count });
+            self.inside.entry(section).or_insert(Run { number, began: thread.spent });
         }
     }
 }
@@ -149,7 +154,7 @@ mod tests {
     fn thread(count: u64, inside: &[(Section, u64)], left: &[(Section, u64, u64)]) -> Thread {
         let inside = inside.iter().map(|&(section, run)| Inside { section, run }).collect();
         let left = left.iter().map(|&(section, run, exit)| Left { section, run, exit }).collect();
-        Thread { thread: 1, count: Duration::from_millis(count), inside, left }
+        Thread { thread: 1, spent: Spent::time(Duration::from_millis(count)), inside, left }
     }
 
     /// Has seen thread 1 leave both sections so often, a millisecond each time; its time is `TRAINED` ms then.

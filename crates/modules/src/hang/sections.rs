@@ -1,5 +1,7 @@
-//! Code sections, and what is known of each: how much a thread computes in it, for each of its exits (RMK, §5.1).
+//! Code sections, and what is known of each: how much a thread computes in it, for each of its exits (RMK, §5.1). Where instructions are counted
+//! they are what is compared: a thread executes as many on a slow processor, or with cold caches.
 
+use outlast_interfaces::pmc::Spent;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
@@ -28,12 +30,12 @@ impl<K> Default for Sections<K> {
 struct Section {
     /// How often it was left.
     left: u64,
-    exits: BTreeMap<u64, VecDeque<Duration>>,
+    exits: BTreeMap<u64, VecDeque<Spent>>,
 }
 
 impl<K: Ord> Sections<K> {
-    /// A thread has left a section by this exit, so often; it had computed for `count` in it, and no longer the other times.
-    pub fn left(&mut self, section: K, exit: u64, times: u64, count: Duration) {
+    /// A thread has left a section by this exit, so often; it had spent that in it, and no more the other times.
+    pub fn left(&mut self, section: K, exit: u64, times: u64, spent: Spent) {
         if self.known.len() >= MOST_SECTIONS && !self.known.contains_key(&section) {
             return;
         }
@@ -46,16 +48,26 @@ impl<K: Ord> Sections<K> {
         if history.len() == HISTORY {
             history.pop_front();
         }
-        history.push_back(count);
+        history.push_back(spent);
     }
 
-    /// From what count on a thread in this section hangs; none: too little is known of it. Of the exit with the largest average the largest count
-    /// is taken, several times, but never less than `threshold`.
-    pub fn check_value(&self, section: K, threshold: Duration) -> Option<Duration> {
+    /// After what time a thread that has spent so much in this section hangs; none: too little is known of it. Of the exit with the largest average the
+    /// largest count is taken, several times, but never less than `threshold`. Of instructions it is how long they take here.
+    pub fn check_value(&self, section: K, spent: Spent, threshold: Duration) -> Option<Duration> {
         let section = self.known.get(&section).filter(|section| section.left >= TRAINED)?;
-        let average = |history: &&VecDeque<Duration>| history.iter().sum::<Duration>() / history.len().max(1) as u32;
+        let average = |history: &&VecDeque<Spent>| {
+            history.iter().map(|spent| spent.amount()).sum::<u128>() / history.len().max(1) as u128
+        };
         let slowest = section.exits.values().max_by_key(average)?;
-        slowest.iter().max().map(|most| (*most * MARGIN).max(threshold))
+        let most = slowest.iter().max_by_key(|spent| spent.amount())?;
+        let check = match most.instructions.zip(spent.instructions) {
+            Some((most, executed)) => {
+                let seconds = spent.time.as_secs_f64() * most as f64 / executed.max(1) as f64;
+                Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+            }
+            None => most.time,
+        };
+        Some(check.saturating_mul(MARGIN).max(threshold))
     }
 }
 
@@ -65,8 +77,12 @@ mod tests {
 
     const THRESHOLD: Duration = Duration::from_millis(100);
 
-    fn ms(ms: u64) -> Duration {
-        Duration::from_millis(ms)
+    fn ms(ms: u64) -> Spent {
+        Spent::time(Duration::from_millis(ms))
+    }
+
+    fn check_value(sections: &Sections<u64>, section: u64) -> Option<Duration> {
+        sections.check_value(section, ms(100_000), THRESHOLD)
     }
 
     #[test]
@@ -75,10 +91,10 @@ mod tests {
         for n in 1..TRAINED {
             sections.left(1, 2, 1, ms(n));
         }
-        assert_eq!(sections.check_value(1, THRESHOLD), None);
+        assert_eq!(check_value(&sections, 1), None);
         sections.left(1, 2, 1, ms(1));
-        assert!(sections.check_value(1, THRESHOLD).is_some());
-        assert_eq!(sections.check_value(2, THRESHOLD), None);
+        assert!(check_value(&sections, 1).is_some());
+        assert_eq!(check_value(&sections, 2), None);
     }
 
     #[test]
@@ -90,14 +106,14 @@ mod tests {
         }
         // One that happened once, by an exit that is quick otherwise.
         sections.left(1, 2, 1, ms(900));
-        assert_eq!(sections.check_value(1, THRESHOLD), Some(ms(1500)));
+        assert_eq!(check_value(&sections, 1), Some(ms(1500).time));
     }
 
     #[test]
     fn trivial_cases_make_no_small_check_value() {
         let mut sections = Sections::default();
-        (0..TRAINED).for_each(|_| sections.left(1, 2, 1, Duration::ZERO));
-        assert_eq!(sections.check_value(1, THRESHOLD), Some(THRESHOLD));
+        (0..TRAINED).for_each(|_| sections.left(1, 2, 1, Spent::default()));
+        assert_eq!(check_value(&sections, 1), Some(THRESHOLD));
     }
 
     #[test]
@@ -105,7 +121,7 @@ mod tests {
         let mut sections = Sections::default();
         sections.left(1, 2, 1, ms(10_000));
         (0..HISTORY).for_each(|_| sections.left(1, 2, 1, ms(100)));
-        assert_eq!(sections.check_value(1, THRESHOLD), Some(ms(300)));
+        assert_eq!(check_value(&sections, 1), Some(ms(300).time));
     }
 
     #[test]
@@ -116,5 +132,19 @@ mod tests {
             sections.left(0, n, 1, ms(1));
         }
         assert!(sections.known.len() == MOST_SECTIONS && sections.known[&0].exits.len() == MOST_EXITS);
+    }
+
+    #[test]
+    fn where_instructions_are_counted_they_are_compared_and_not_time() {
+        let spent = |ms, instructions| Spent { time: Duration::from_millis(ms), instructions: Some(instructions) };
+        let mut sections = Sections::default();
+        // A thousand instructions take a millisecond; once they took long.
+        (0..TRAINED).for_each(|n| sections.left(1, 2, 1, spent(if n == 7 { 9000 } else { 1000 }, 1_000_000)));
+        let check = |spent| sections.check_value(1, spent, THRESHOLD).map(|check| spent.time > check);
+        assert_eq!(check(spent(3001, 3_001_000)), Some(true));
+        assert_eq!(check(spent(20_000, 2_900_000)), Some(false));
+        assert_eq!(check(spent(200, 3_100_000)), Some(true));
+        assert_eq!(check(spent(99, 9_000_000)), Some(false));
+        assert_eq!(check(spent(1000, 0)), Some(false));
     }
 }

@@ -5,10 +5,9 @@ use super::sections::Sections;
 use super::unscheduled::TimeStamp;
 use super::waiting;
 use outlast_interfaces::hang::Settings;
-use outlast_interfaces::pmc::{Activity, Count, Wait};
+use outlast_interfaces::pmc::{Activity, Count, Spent, Wait};
 use outlast_interfaces::proc::{Hang, Starvation, Stays};
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 /// Of one program.
 pub struct Threads {
@@ -21,9 +20,9 @@ pub struct Threads {
 struct Seen {
     section: u64,
     run: u64,
-    /// Its processor time when it was first seen in the section, and now.
-    began: Duration,
-    now: Duration,
+    /// What it had spent when it was first seen in the section, and now.
+    began: Spent,
+    now: Spent,
     /// It was seen in another one before.
     has_moved: bool,
     /// What it waits for, and how often in a row it was seen to wait for the same as the time before.
@@ -89,8 +88,8 @@ impl Threads {
         let begins = |has_moved| Seen {
             section: count.section,
             run: count.run,
-            began: count.count,
-            now: count.count,
+            began: count.spent,
+            now: count.spent,
             has_moved,
             wait: None,
             waits: 0,
@@ -98,19 +97,20 @@ impl Threads {
         };
         let seen = self.seen.entry(count.thread).or_insert_with(|| begins(false));
         // Less than before: the kernel has given the number to another thread.
-        if count.count < seen.now {
+        if count.spent.time < seen.now.time {
             *seen = begins(false);
         } else if (seen.run, seen.section) != (count.run, count.section) {
-            self.sections.left(seen.section, count.section, 1, seen.now - seen.began);
+            self.sections.left(seen.section, count.section, 1, seen.now.since(seen.began));
             *seen = begins(true);
         }
         seen.waits = if count.wait == seen.wait { seen.waits.saturating_add(1) } else { 0 };
         seen.wait = count.wait;
-        seen.now = count.count;
+        seen.now = count.spent;
         let Settings { threshold, limit, .. } = self.settings;
-        let check = self.sections.check_value(seen.section, threshold).into_iter().chain(limit).min()?;
+        let spent = seen.now.since(seen.began);
+        let check = self.sections.check_value(seen.section, spent, threshold).into_iter().chain(limit).min()?;
         let (thread, section, has_moved) = (count.thread, seen.section, seen.has_moved);
-        let count = seen.now - seen.began;
+        let count = spent.time;
         (count > check).then_some(Hang { thread, section, has_moved, why: Stays::Computes { count, check } })
     }
 }
@@ -120,6 +120,7 @@ mod tests {
     use super::super::sections::TRAINED;
     use super::*;
     use outlast_interfaces::pmc::Lock;
+    use std::time::Duration;
 
     fn ms(ms: u64) -> Duration {
         Duration::from_millis(ms)
@@ -131,7 +132,7 @@ mod tests {
 
     fn at(thread: i32, section: u64, run: u64, count: u64) -> Count {
         let activity = Activity::Runs;
-        Count { thread, section, run, count: ms(count), slices: 0, activity, wait: None }
+        Count { thread, section, run, spent: Spent::time(ms(count)), slices: 0, activity, wait: None }
     }
 
     /// Has seen thread 1 leave section 7 so often; its time is `TRAINED` ms then.

@@ -23,7 +23,8 @@ pub struct TimeStamp {
 impl TimeStamp {
     /// It was seen again after this time. How long it has waited, when that is too long and was not told of.
     pub fn see(&mut self, count: &Count, every: Duration, unscheduled: Duration) -> Option<Duration> {
-        let stays = self.activity == Some(count.activity) && (self.slices, self.count) == (count.slices, count.count);
+        let stays =
+            self.activity == Some(count.activity) && (self.slices, self.count) == (count.slices, count.spent.time);
         let patience = match count.activity {
             Activity::Runs => Some(unscheduled),
             Activity::Stuck => Some(STUCK),
@@ -36,7 +37,7 @@ impl TimeStamp {
                 is_news.then_some(self.waited)
             }
             None => {
-                let (slices, computed) = (count.slices, count.count);
+                let (slices, computed) = (count.slices, count.spent.time);
                 *self = Self { activity: Some(count.activity), slices, count: computed, ..Self::default() };
                 None
             }
@@ -47,13 +48,14 @@ impl TimeStamp {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use outlast_interfaces::pmc::Spent;
 
     /// At which of these looks, ten a second, something is told of.
     fn told(looks: usize, count: impl Fn(u64) -> (Activity, u64)) -> Vec<usize> {
         let mut stamp = TimeStamp::default();
         let mut look = |n: usize| {
             let (activity, slices) = count(n as u64);
-            let count = Count { thread: 1, section: 7, run: 1, count: Duration::ZERO, slices, activity, wait: None };
+            let count = Count { thread: 1, section: 7, run: 1, spent: Spent::default(), slices, activity, wait: None };
             stamp.see(&count, Duration::from_millis(100), Duration::from_secs(5)).is_some()
         };
         (0..looks).filter(|n| look(*n)).collect()

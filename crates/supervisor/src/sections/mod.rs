@@ -92,13 +92,13 @@ pub fn of_threads(slots: &[Slot], blocks: &[Block], counts: &[Count], own_time: 
         // One in each registry, and what probes have seen: the program may have written that more are one thread's.
         let mut own = slots.iter().filter(|slot| slot.number == block.number).take(REGISTRIES + 1).peekable();
         own.peek()?;
-        let count = own_time.of(counts.iter().find(|count| count.thread == block.thread)?);
+        let spent = own_time.of(counts.iter().find(|count| count.thread == block.thread)?);
         let (mut inside, mut left) = (Vec::new(), Vec::new());
         for slot in own {
             inside.extend(slot.inside.iter().map(|(inside, _)| *inside));
             left.extend_from_slice(&slot.left);
         }
-        Some(Thread { thread: block.thread, count, inside, left })
+        Some(Thread { thread: block.thread, spent, inside, left })
     };
     blocks.iter().filter_map(of_block).collect()
 }

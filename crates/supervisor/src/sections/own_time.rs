@@ -2,34 +2,35 @@
 //! written before, and says nothing of the section in which it is taken.
 
 use libc::pid_t;
-use outlast_interfaces::pmc::Count;
+use outlast_interfaces::pmc::{Count, Spent};
 use std::collections::BTreeMap;
-use std::time::Duration;
+const NOTHING: Spent = Spent { time: std::time::Duration::ZERO, instructions: Some(0) };
 
-/// Of each thread the count at the last look, and what of that was the engine's.
+/// Of each thread what it had spent at the last look, and what of that was the engine's.
 #[derive(Default)]
-pub struct OwnTime(BTreeMap<pid_t, (Duration, Duration)>);
+pub struct OwnTime(BTreeMap<pid_t, (Spent, Spent)>);
 
 impl OwnTime {
     /// What was counted since the last look is held to be of the kind that is met now.
     pub fn look(&mut self, counts: &[Count], is_engines: bool) {
         self.0.retain(|thread, _| counts.iter().any(|count| count.thread == *thread));
-        for &Count { thread, count, .. } in counts {
-            let (last, engines) = self.0.entry(thread).or_insert((count, Duration::ZERO));
-            match count.checked_sub(*last) {
-                Some(since) if is_engines => *engines += since,
-                Some(_) => {}
+        for &Count { thread, spent, .. } in counts {
+            let (last, engines) = self.0.entry(thread).or_insert((spent, NOTHING));
+            if spent.time < last.time {
                 // The kernel has given the number to another thread.
-                None => *engines = Duration::ZERO,
+                *engines = NOTHING;
+            } else if is_engines {
+                let since = spent.since(*last);
+                engines.time += since.time;
+                engines.instructions = engines.instructions.zip(since.instructions).map(|(a, b)| a + b);
             }
-            *last = count;
+            *last = spent;
         }
     }
 
-    /// A thread's count without the engine's part.
-    pub fn of(&self, count: &Count) -> Duration {
-        let engines = self.0.get(&count.thread).map_or(Duration::ZERO, |(_, engines)| *engines);
-        count.count.saturating_sub(engines)
+    /// What a thread has spent without the engine's part.
+    pub fn of(&self, count: &Count) -> Spent {
+        self.0.get(&count.thread).map_or(count.spent, |(_, engines)| count.spent.since(*engines))
     }
 }
 
@@ -37,10 +38,11 @@ impl OwnTime {
 mod tests {
     use super::*;
     use outlast_interfaces::pmc::Activity;
+    use std::time::Duration;
 
     fn count(thread: i32, ms: u64) -> Count {
-        let count = Duration::from_millis(ms);
-        Count { thread, section: 0, run: 0, count, slices: 0, activity: Activity::Runs, wait: None }
+        let spent = Spent { time: Duration::from_millis(ms), instructions: Some(1000 * ms) };
+        Count { thread, section: 0, run: 0, spent, slices: 0, activity: Activity::Runs, wait: None }
     }
 
     #[test]
@@ -49,7 +51,9 @@ mod tests {
         let mut of = |thread, ms, is_engines| {
             let counts = [count(thread, ms)];
             own.look(&counts, is_engines);
-            own.of(&counts[0]).as_millis()
+            let own = own.of(&counts[0]);
+            assert_eq!(own.instructions, Some(1000 * own.time.as_millis() as u64));
+            own.time.as_millis()
         };
         assert_eq!(of(1, 1000, false), 1000);
         assert_eq!(of(1, 1100, false), 1100);

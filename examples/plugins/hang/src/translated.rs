@@ -16,8 +16,9 @@ pub fn count(count: &wit::Count) -> pmc::Count {
         wit::Activity::Stuck => pmc::Activity::Stuck,
         wit::Activity::Held => pmc::Activity::Held,
     };
-    let wit::Count { thread, section, run, count, slices, .. } = *count;
-    pmc::Count { thread, section, run, count: Duration::from_nanos(count), slices, activity, wait }
+    let wit::Count { thread, section, run, count, slices, instructions, .. } = *count;
+    let spent = pmc::Spent { time: Duration::from_nanos(count), instructions };
+    pmc::Count { thread, section, run, spent, slices, activity, wait }
 }
 
 pub fn hang(hang: proc::Hang) -> wit::Hang {
