@@ -128,6 +128,10 @@ pub enum Mutant {
     OwnBases,
     /// What a clone inherits is what the program has changed it to.
     Heir,
+    /// What was replied before a death is not sent again.
+    Replies,
+    /// Requests come again in step with the replies.
+    ReplyOrder,
 }
 
 impl Mutant {
@@ -194,6 +198,8 @@ impl Mutant {
         (Mutant::Compared, "compared"),
         (Mutant::OwnBases, "own-bases"),
         (Mutant::Heir, "heir"),
+        (Mutant::Replies, "replies"),
+        (Mutant::ReplyOrder, "reply-order"),
     ];
 
     pub const fn bit(self) -> u64 {
