@@ -25,6 +25,7 @@ mod python;
 mod reader;
 mod recursion;
 mod redis;
+mod replies;
 mod rings;
 mod screens;
 mod security;
@@ -57,6 +58,7 @@ pub fn all() -> impl Iterator<Item = &'static Case> {
         pair::CASES,
         children::CASES,
         tcp::CASES,
+        replies::CASES,
         servers::CASES,
         web::CASES,
         threads::CASES,

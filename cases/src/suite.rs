@@ -132,6 +132,7 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "page_server_barrier",
             "page_server_kernel",
             "page_server_life",
+            "replies",
         ],
     ),
     (
@@ -155,6 +156,8 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "go_web",
             "bursts",
             "segment",
+            "replies",
+            "replies_level",
         ],
     ),
     (Attack::Manual, &["undo"]),
@@ -178,6 +181,7 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "taking_part",
             "page_server",
             "page_server_barrier",
+            "replies",
         ],
     ),
     (
@@ -203,6 +207,8 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "page_server_signal",
             "page_server_barrier",
             "page_server_life",
+            "replies",
+            "replies_blocking",
         ],
     ),
     (
@@ -229,6 +235,7 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "ring_server",
             "page_server_polling",
             "page_server_barrier",
+            "replies",
         ],
     ),
     (
@@ -266,11 +273,12 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "children",
             "segment",
             "page_server",
+            "replies",
         ],
     ),
     (Attack::Everything, &["file_counter", "cat_files", "ring_files_alone"]),
     (Attack::Debugged, &["pipe_counter", "pipe_echo", "heap", "tcp_poll", "threads", "page_server"]),
-    (Attack::Stopped, &["bursts", "pipe_counter", "socket_echo", "pipe_poll", "threads", "page_server"]),
+    (Attack::Stopped, &["bursts", "pipe_counter", "socket_echo", "pipe_poll", "threads", "page_server", "replies"]),
     (Attack::Named, &["pipe_counter", "python_script", "threads"]),
 ];
 

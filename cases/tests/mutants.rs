@@ -88,6 +88,8 @@ const HUNTERS: &[(&str, &[&str])] = &[
     ("joined-lookup", &["aimed::printers_each", "kill::printers_each"]),
     ("gathered", &["supervisor::bursts", "anchor::bursts"]),
     ("forked-knocks", &["kill::bursts", "aimed::bursts"]),
+    ("replies", &["kill::replies"]),
+    ("reply-order", &["kill::replies", "kill::replies_level"]),
 ];
 
 /// Checks of the store, and which of its tests is meant to notice.

@@ -15,7 +15,7 @@ pub const CASES: &[Case] = &[
     Case::new("tcp_epoll_edge", |stage| server(stage, "edge"), clients),
 ];
 
-fn server(stage: &Stage, how: &str) -> Outcome<Program> {
+pub fn server(stage: &Stage, how: &str) -> Outcome<Program> {
     Ok(Program::new(&[&program("tcp_server"), &stage.port.to_string(), how]))
 }
 

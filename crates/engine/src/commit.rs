@@ -133,6 +133,7 @@ pub fn commit_stopped(e: &mut Engine, t: &mut Thread, pending: PendingCall) -> u
         e.queue.dirty = false;
     }
     crate::inputs::save(e);
+    crate::replies::save(e);
     crate::gathered::save(e);
     crate::advice::save(e);
     own_faults::save(e);

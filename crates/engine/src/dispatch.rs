@@ -16,6 +16,7 @@ use crate::numbers;
 use crate::own_faults;
 use crate::perturb;
 use crate::program_rings;
+use crate::replies;
 use crate::state::{engine, Engine};
 use crate::sys::{err, nr};
 use crate::taking_part;
@@ -119,6 +120,7 @@ pub fn slow_down_waits(on: bool) {
         || own_faults::kernel::is_served()
         || world::has_several()
         || gathered::slows_waits()
+        || replies::are_owed()
         || unsafe { !engine().inputs.is_empty() || program_rings::exist(engine()) };
     // SAFETY: only looks which tracker there is, and what the program uses.
     let (tracker, keeps_events) = unsafe { (&engine().tracker, engine().kernel.one_shot != one_shot::NONE) };

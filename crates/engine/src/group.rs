@@ -17,6 +17,7 @@ use crate::gathered;
 use crate::leader;
 use crate::lock::{self, Look};
 use crate::operation::{is_nonblocking, knows_nowait};
+use crate::replies;
 use crate::ring::{self, Entry};
 use crate::signals::{bit, SIGPIPE, SIG_IGN};
 use crate::state::Engine;
@@ -76,7 +77,12 @@ pub enum Way {
 #[inline]
 pub fn offer(t: &Thread, call: &Call) {
     // A call that has trapped is served by its thread: its site may be rewritten.
-    if t.by_trap == 0 && joined::may_join(call) && !call_filters::asks(call.nr) && !gathered::is_any() {
+    if t.by_trap == 0
+        && joined::may_join(call)
+        && !call_filters::asks(call.nr)
+        && !gathered::is_any()
+        && !replies::are_owed()
+    {
         t.offer.0.store(offer::OPEN, Release);
     }
 }

@@ -58,6 +58,7 @@ mod pinned;
 mod program_rings;
 mod queued;
 mod regions;
+mod replies;
 mod requests;
 mod restore;
 mod rewrite;

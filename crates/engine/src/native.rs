@@ -11,6 +11,7 @@ use crate::lag;
 use crate::numbers;
 use crate::periodic;
 use crate::program_rings;
+use crate::replies;
 use crate::signals;
 use crate::state::{engine, Engine};
 use crate::sys::{err, nr, syscall};
@@ -215,6 +216,7 @@ const MADV_DONTNEED: u64 = 4;
 
 /// Ends protection, and tells of it as `kind`.
 fn end(kind: u32, why: u64) {
+    replies::leave();
     // SAFETY: only looks whether there is a log.
     inputs::leave(unsafe { engine() });
     // SAFETY: the thread is in the engine.

@@ -60,6 +60,8 @@ pub mod object {
     pub const GATHERED: u16 = 20;
     /// Userfaultfds of the program's, their ranges, and pages of zeroes there.
     pub const OWN_FAULTS: u16 = 21;
+    /// What had been sent on a connection, of which a restored program has not sent all again; key: its number among them.
+    pub const REPLY: u16 = 22;
 }
 
 /// Ranges whose content vanished since the last commit.
@@ -101,6 +103,7 @@ pub struct Engine {
     pub inputs: inputs::Log,
     /// Input that was noted since the last commit.
     pub noted: inputs::Noted,
+    pub replies: crate::replies::Replies,
     /// What the last commit stands before is known to be done, and will not be done again however much later.
     pub is_settled: bool,
     /// The last operation that was made, and its result.
@@ -198,6 +201,7 @@ pub static mut ENGINE: Engine = Engine {
     queue: Queue::new(),
     inputs: inputs::Log::new(),
     noted: inputs::Noted::new(),
+    replies: crate::replies::Replies::new(),
     is_settled: false,
     performed: (0, 0),
     kernel_dirty: false,

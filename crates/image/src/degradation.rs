@@ -78,4 +78,6 @@ degradations! {
     CallFilter = 27, "call-filter";
     /// The program serves page faults of its own memory (userfaultfd) in a way that cannot be preserved; it runs on without protection.
     OwnFaults = 28, "own-faults";
+    /// A recovered server replied otherwise than before the death (with the module server); what a client got may be of both.
+    ReplyDiffers = 29, "reply-differs";
 }

@@ -43,8 +43,11 @@ pub mod option {
     /// The program's parent is not its supervisor: anchors must not become that one's children. Set by the supervisor, never by a
     /// person.
     pub const FOREIGN_PARENT: u64 = 4096;
+    /// What the program sends on connections has no commit before it: the kernel's own count says what of it a recovered program is not to
+    /// send again.
+    pub const REPLIES: u64 = 8192;
     /// Those that may change while the program runs, as the interval and the attempts may: what modules wish.
-    pub const WAYS: u64 = NO_VISIBLE | SPARING | EACH_OUTPUT;
+    pub const WAYS: u64 = NO_VISIBLE | SPARING | EACH_OUTPUT | REPLIES;
 }
 
 /// Written by the supervisor into the session before the engine's first instruction.

@@ -26,3 +26,7 @@ pub const GONE: u16 = 10;
 pub const MOVED: u16 = 11;
 /// What a read took, with the source: see the engine's `inputs`.
 pub const INPUT: u16 = 12;
+/// What had been sent on a connection before the first reply since the commit: see the engine's `replies`.
+pub const REPLY: u16 = 13;
+/// A sum over what was replied on a connection since then.
+pub const REPLY_SUM: u16 = 14;

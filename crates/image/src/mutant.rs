@@ -130,6 +130,10 @@ pub enum Mutant {
     Heir,
     /// A change that is refused the second time is made once.
     Once,
+    /// What was replied before a death is not sent again.
+    Replies,
+    /// Requests come again in step with the replies.
+    ReplyOrder,
 }
 
 impl Mutant {
@@ -197,6 +201,8 @@ impl Mutant {
         (Mutant::OwnBases, "own-bases"),
         (Mutant::Heir, "heir"),
         (Mutant::Once, "once"),
+        (Mutant::Replies, "replies"),
+        (Mutant::ReplyOrder, "reply-order"),
     ];
 
     pub const fn bit(self) -> u64 {

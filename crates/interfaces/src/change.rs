@@ -24,6 +24,7 @@ pub enum Added {
     Visible {
         outputs: Option<Visible>,
     },
+    Server,
     Checkpoint {
         every: Option<Every>,
     },

@@ -24,6 +24,7 @@ pub mod pmc;
 pub mod proc;
 pub mod schl;
 pub mod sect;
+pub mod server;
 pub mod sig;
 pub mod storm;
 pub mod sysc;

@@ -15,6 +15,8 @@ mod oshang;
 #[cfg(unix)]
 mod peers;
 #[cfg(unix)]
+mod server;
+#[cfg(unix)]
 mod storm;
 #[cfg(unix)]
 mod visible;
@@ -24,10 +26,11 @@ use outlast_core::{Budget, Manifest};
 
 /// Those that protect a program, in the order in which they are loaded.
 #[cfg(unix)]
-pub fn all() -> [Manifest; 7] {
+pub fn all() -> [Manifest; 8] {
     [
         crash::MANIFEST,
         visible::MANIFEST,
+        server::MANIFEST,
         checkpoint::MANIFEST,
         generations::MANIFEST,
         hang::MANIFEST,

@@ -7,7 +7,7 @@ use outlast_image::inject::option;
 #[cfg(feature = "mutants")]
 use outlast_image::mutant::Mutant;
 use outlast_interfaces::sysc::Visible;
-use outlast_interfaces::{checkpoint, crash, generations, hang, leaks, plugin, storm, visible};
+use outlast_interfaces::{checkpoint, crash, generations, hang, leaks, plugin, server, storm, visible};
 use outlast_pins::Wishes;
 use outlast_supervisor::journal;
 use outlast_supervisor::options::Options;
@@ -23,6 +23,13 @@ pub struct How {
     /// What commits stand before
     #[arg(long, value_enum, default_value = "visible")]
     commit: When,
+    /// It is a server: what it sends on connections that clients have made has no commit before it
+    ///
+    /// Its requests are logged, and the kernel counts what it has sent; recovered, it answers them again, and what has been sent is not sent
+    /// twice. That is right if a reply depends on the requests of its own connection alone, not on others, random numbers (TLS) or the
+    /// time. Replies of one thread, over TCP, with io_uring; all others have commits before them.
+    #[arg(long)]
+    server: bool,
     /// Commit at least this often while the program computes (50ms, 1s, never)
     ///
     /// auto: every second, or less often where that would take more than a hundredth of the time; with --commit manual never.
@@ -93,7 +100,7 @@ pub struct How {
     journal: Journal,
     /// Which modules protect it, and no others; once for each, or with commas between (crash,visible)
     ///
-    /// Unless told: crash, visible, checkpoint but with --commit manual or --hang, storm, generations with --generations, hang with --hang. Other options say how each does. See `outlast
+    /// Unless told: crash, visible, checkpoint but with --commit manual or --hang, storm, server with --server, generations with --generations, hang with --hang. Other options say how each does. See `outlast
     /// module`, by which that changes while the program runs.
     #[arg(long, value_enum, value_name = "MODULE", value_delimiter = ',')]
     modules: Vec<Name>,
@@ -153,6 +160,8 @@ enum Name {
     Crash,
     /// Commits before whatever others can see
     Visible,
+    /// Spares a server the commits before its replies
+    Server,
     /// Commits while it computes
     Checkpoint,
     /// Keeps older states
@@ -267,6 +276,7 @@ impl How {
         Wishes {
             crash: self.has(Name::Crash, true).then_some(crash::Settings { retries: self.retries }),
             visible: self.visible(),
+            server: self.has(Name::Server, self.server).then_some(server::Settings {}),
             checkpoint: self.checkpoint(),
             generations: self.generations(),
             hang: self.hang(),
@@ -299,6 +309,8 @@ impl How {
         let (is_left_out, has_nothing) = (|module| !self.modules.is_empty() && !named(module), named);
         let visible = has_nothing(Name::Visible) && self.commit == When::Manual
             || is_left_out(Name::Visible) && self.commit == When::Each;
+        let server = is_left_out(Name::Server) && self.server;
+        let no_visible = self.has(Name::Server, self.server) && self.is_manual();
         let checkpoint = has_nothing(Name::Checkpoint) && self.every == Every::Never
             || is_left_out(Name::Checkpoint) && matches!(self.every, Every::At(_));
         let generations = is_left_out(Name::Generations) && self.generations.is_some();
@@ -309,6 +321,11 @@ impl How {
         let words = [
             (leaks, "--leaks needs the module leaks, which --modules does not name"),
             (visible, "--modules and --commit contradict each other about visible"),
+            (server, "--server needs the module server, which --modules does not name"),
+            (
+                no_visible,
+                "server spares commits before replies, which visible makes: without visible there are none to spare",
+            ),
             (checkpoint, "--modules and --every contradict each other about checkpoint"),
             (generations, "--generations needs the module generations, which --modules does not name"),
             (hang, "--hang needs the module hang, which --modules does not name"),

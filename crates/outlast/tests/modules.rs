@@ -77,6 +77,9 @@ fn each_module_is_added_told_otherwise_and_removed() {
         "add storm it --storm 4:1h",
         "remove visible it",
         "add visible it",
+        "add server it",
+        "add server it",
+        "remove server it",
         "remove storm it",
         "add leaks it",
         "add leaks it --leaks 20m:70",
@@ -86,7 +89,7 @@ fn each_module_is_added_told_otherwise_and_removed() {
         it.say("x += 1");
     }
     assert_eq!(settings(&home, "it"), ["crash --retries 7", "visible --commit visible", "hang --hang=20s"]);
-    assert_eq!(it.ask("x"), "14");
+    assert_eq!(it.ask("x"), "17");
     let expected = [
         "crash: --retries 7, --retries 3 before",
         "visible: --commit each, --commit visible before",
@@ -97,6 +100,8 @@ fn each_module_is_added_told_otherwise_and_removed() {
         "storm: --storm 4:1h --alert=/bin/true --alert=-x, --storm 3:10m --alert=/bin/true --alert=-x before",
         "visible protects it no longer: --commit each before",
         "visible protects it: --commit visible",
+        "server protects it: --server",
+        "server protects it no longer: --server before",
         "storm protects it no longer: --storm 4:1h --alert=/bin/true --alert=-x before",
         "leaks protects it: --leaks 10m:50",
         "leaks: --leaks 20m:70, --leaks 10m:50 before",
@@ -118,12 +123,13 @@ fn each_module_is_added_told_otherwise_and_removed() {
 #[test]
 fn what_cannot_be_is_refused_and_all_stays() {
     let home = Home::new();
-    let it = Obedient::start(&home, "it", &[]);
+    let it = Obedient::start(&home, "it", &["--server"]);
     let before = settings(&home, "it");
     for (words, status, what) in [
         ("remove hang it", 1, "hang does not protect it"),
         ("remove nonsense it", 1, "there is no module nonsense"),
         ("remove crash other", 2, "other"),
+        ("remove visible it", 1, "without visible"),
         ("add checkpoint it --every never", 2, "module remove checkpoint"),
         ("add storm it --storm never", 2, "module remove storm"),
         ("add storm it --alert mail", 2, "absolute path"),
@@ -148,6 +154,7 @@ fn a_program_begins_with_the_modules_that_are_named() {
         ("--modules crash,hang --retries 5", "crash --retries 5, hang --hang"),
         ("--modules=visible --modules=checkpoint --commit each", "visible --commit each, checkpoint --every auto"),
         ("--modules hang --hang=9s", "hang --hang=9s"),
+        ("--modules server,visible", "visible --commit visible, server --server"),
         ("--modules storm --alert /bin/true", "storm --storm 5:1m --alert=/bin/true"),
         ("--modules checkpoint --commit manual", "checkpoint --every auto"),
     ] {
@@ -159,6 +166,9 @@ fn a_program_begins_with_the_modules_that_are_named() {
     for options in [
         "--modules nonsense",
         "--modules crash --hang",
+        "--modules visible --server",
+        "--modules crash,server",
+        "--server --commit manual",
         "--modules visible --commit manual",
         "--modules crash --every 5ms",
         "--modules checkpoint --every never",

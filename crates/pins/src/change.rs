@@ -5,7 +5,7 @@ use outlast_core::{Failure, Payload};
 use outlast_image::inject::option;
 use outlast_interfaces::change::{Added, Change, Every, Limit};
 use outlast_interfaces::sysc::Visible;
-use outlast_interfaces::{checkpoint, crash, generations, hang, leaks, storm, visible};
+use outlast_interfaces::{checkpoint, crash, generations, hang, leaks, server, storm, visible};
 use outlast_supervisor::decision::Changed;
 use outlast_supervisor::options::Options;
 use std::time::Duration;
@@ -17,6 +17,7 @@ pub fn leave_to_nobody(options: &mut Options, module: &str) {
             options.set(option::NO_VISIBLE, true);
             options.set(option::EACH_OUTPUT, false);
         }
+        server::NAME => options.set(option::REPLIES, false),
         checkpoint::NAME => {
             options.interval_ns = 0;
             options.set(option::SPARING, false);
@@ -39,6 +40,7 @@ fn module_of(change: &Change) -> &str {
         Change::Remove(module) => module,
         Change::Add(Added::Crash { .. }) => crash::NAME,
         Change::Add(Added::Visible { .. }) => visible::NAME,
+        Change::Add(Added::Server) => server::NAME,
         Change::Add(Added::Checkpoint { .. }) => checkpoint::NAME,
         Change::Add(Added::Generations { .. }) => generations::NAME,
         Change::Add(Added::Hang { .. }) => hang::NAME,
@@ -56,6 +58,7 @@ impl Wishes {
                 Visible::Together => "--commit visible".into(),
                 Visible::Each => "--commit each".into(),
             },
+            server::NAME => self.server.map(|server::Settings {}| "--server".into())?,
             checkpoint::NAME => match self.checkpoint? {
                 checkpoint::AUTO => "--every auto".into(),
                 checkpoint::Settings { every, .. } => format!("--every {}", humantime::format_duration(every)),
@@ -97,6 +100,7 @@ impl Wishes {
                 let before = self.visible.map_or(Visible::Together, |visible| visible.outputs);
                 Self { visible: Some(visible::Settings { outputs: outputs.unwrap_or(before) }), ..self }
             }
+            Added::Server => Self { server: Some(server::Settings {}), ..self },
             Added::Checkpoint { every } => {
                 let checkpoint = match every {
                     Some(Every::At(every)) => checkpoint::Settings { every, sparing: false },
@@ -128,6 +132,7 @@ impl Wishes {
         match module {
             crash::NAME => self.crash = None,
             visible::NAME => self.visible = None,
+            server::NAME => self.server = None,
             checkpoint::NAME => self.checkpoint = None,
             generations::NAME => self.generations = None,
             hang::NAME => self.hang = None,
@@ -141,8 +146,16 @@ impl Wishes {
     /// The changes that make other wishes of these.
     pub fn towards(&self, alert: &[String], other: &Self, other_alert: &[String]) -> Vec<Change> {
         let differs = |module: &&str| self.words(module, alert) != other.words(module, other_alert);
-        let modules =
-            [crash::NAME, visible::NAME, checkpoint::NAME, generations::NAME, hang::NAME, storm::NAME, leaks::NAME];
+        let modules = [
+            crash::NAME,
+            visible::NAME,
+            server::NAME,
+            checkpoint::NAME,
+            generations::NAME,
+            hang::NAME,
+            storm::NAME,
+            leaks::NAME,
+        ];
         let change = |module: &str| other.added(module, other_alert).map_or(Change::Remove(module.into()), Change::Add);
         modules.into_iter().filter(differs).map(change).collect()
     }
@@ -152,6 +165,7 @@ impl Wishes {
         Some(match module {
             crash::NAME => Added::Crash { retries: Some(self.crash?.retries) },
             visible::NAME => Added::Visible { outputs: Some(self.visible?.outputs) },
+            server::NAME => self.server.map(|server::Settings {}| Added::Server)?,
             checkpoint::NAME => Added::Checkpoint {
                 every: Some(match self.checkpoint? {
                     checkpoint::AUTO => Every::Auto,
@@ -185,6 +199,12 @@ impl Protection {
         };
         if after.visible.is_none() && options.bits & option::DURABLE != 0 && options.lag_ns != 0 {
             return Err("with --durable DURATION files are taken back after a loss of power, without the module visible after every death".into());
+        }
+        if after.server.is_some() && after.visible.is_none() {
+            return Err(
+                "server spares commits before replies, which visible makes: without visible there are none to spare"
+                    .into(),
+            );
         }
         let mut chosen = options.clone();
         leave_to_nobody(&mut chosen, module);

@@ -20,8 +20,8 @@ use outlast_image::inject::option;
 use outlast_interfaces::proc::{self, Death, Decision, Step, Stuck};
 use outlast_interfaces::sysc::Visible;
 use outlast_interfaces::{
-    checkpoint, crash, dbr, file, generations, hang, ipc, leaks, mem, net, peri, plugin, pmc, sect, sig, storm, sysc,
-    visible,
+    checkpoint, crash, dbr, file, generations, hang, ipc, leaks, mem, net, peri, plugin, pmc, sect, server, sig, storm,
+    sysc, visible,
 };
 use outlast_supervisor::again;
 use outlast_supervisor::clock;
@@ -36,6 +36,7 @@ pub struct Wishes {
     /// None: a death is final.
     pub crash: Option<crash::Settings>,
     pub visible: Option<visible::Settings>,
+    pub server: Option<server::Settings>,
     pub checkpoint: Option<checkpoint::Settings>,
     pub generations: Option<generations::Settings>,
     pub hang: Option<hang::Settings>,
@@ -56,6 +57,7 @@ impl Wishes {
         Self {
             crash: options.retries.map(|retries| crash::Settings { retries }),
             visible: (!is(option::NO_VISIBLE)).then_some(visible::Settings { outputs }),
+            server: is(option::REPLIES).then_some(server::Settings {}),
             checkpoint: (!every.is_zero()).then_some(checkpoint::Settings { every, sparing: is(option::SPARING) }),
             generations: options.generations.map(|policy| generations::Settings {
                 every: Duration::from_nanos(policy.every_ns),
@@ -74,12 +76,13 @@ impl Wishes {
     pub fn modules(&self) -> Vec<&str> {
         let crash = self.crash.map(|_| crash::NAME);
         let visible = self.visible.map(|_| visible::NAME);
+        let server = self.server.map(|_| server::NAME);
         let checkpoint = self.checkpoint.map(|_| checkpoint::NAME);
         let generations = self.generations.map(|_| generations::NAME);
         let hang = self.hang.map(|_| hang::NAME);
         let storm = self.storm.map(|_| storm::NAME);
         let leaks = self.leaks.map(|_| leaks::NAME);
-        let built_in = [crash, visible, checkpoint, generations, hang, storm, leaks].into_iter().flatten();
+        let built_in = [crash, visible, server, checkpoint, generations, hang, storm, leaks].into_iter().flatten();
         built_in.chain(self.plugins.iter().map(|plugin| &*plugin.name)).collect()
     }
 
@@ -105,6 +108,9 @@ impl Wishes {
         }
         if let Some(settings) = &self.visible {
             all.push((visible::NAME, Payload::of(settings)?));
+        }
+        if let Some(settings) = &self.server {
+            all.push((server::NAME, Payload::of(settings)?));
         }
         if let Some(settings) = &self.checkpoint {
             all.push((checkpoint::NAME, Payload::of(settings)?));

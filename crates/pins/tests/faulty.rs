@@ -101,6 +101,7 @@ fn load(failures: &[String]) -> impl Fn(&str, &mut Options) -> Result<Box<dyn De
         let wishes = Wishes {
             crash: Some(crash::Settings { retries: 3 }),
             visible: Some(visible::Settings { outputs: outlast_interfaces::sysc::Visible::Each }),
+            server: None,
             checkpoint: Some(checkpoint::Settings { every: Duration::from_secs(1), sparing: true }),
             generations: None,
             hang: None,

@@ -49,6 +49,7 @@ pub fn operation(module: &str, command: wit::Command) -> Result<(&'static str, P
             };
             (sysc::COMMIT_BEFORE, Payload::of(&sysc::CommitBefore { program, calls })?)
         }
+        C::SyscLogReplies(program) => (sysc::LOG_REPLIES, Payload::of(&sysc::LogReplies { program })?),
         C::PeriCommit(wit::Commit { program, every, sparing }) => {
             (peri::COMMIT, Payload::of(&peri::Commit { program, every: Duration::from_nanos(every), sparing })?)
         }

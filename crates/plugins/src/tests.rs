@@ -37,6 +37,7 @@ fn every_operation_of_every_pin_can_be_asked_for() {
         C::ProcWarn(wit::Leak { of: wit::Resource::Memory, from: 1, to: 2, within: 3, limit: 4 }),
         C::ProcAskAgain(1),
         C::SyscCommitBefore(wit::CommitBefore { program: program(), calls: wit::Visible::Each }),
+        C::SyscLogReplies(program()),
         C::PeriCommit(wit::Commit { program: program(), every: 1, sparing: true }),
         C::PeriKeep(wit::Keep { program: program(), every: 1, keep: 2, budget: 3 }),
         C::PmcWatch(watch()),

@@ -10,10 +10,11 @@ use toml::Spanned;
 /// The conditions that an entry may have.
 const CONDITIONS: [&str; 4] = ["executable", "user", "cgroup", "unit"];
 /// The options of `outlast run` that an entry may set.
-const SETTINGS: [&str; 18] = [
+const SETTINGS: [&str; 19] = [
     "modules",
     "commit",
     "every",
+    "server",
     "store",
     "durable",
     "retries",

@@ -4,6 +4,7 @@ use crate::areas::{Areas, CACHE, COMMITTED, FOLDING, HEADS, JOURNAL_RUN, PAGE, S
 use crate::bitmap::is_set;
 use crate::commit::Transaction;
 use crate::cpu::Cpu;
+use crate::crc::crc32c;
 use crate::error::OpenError;
 use crate::head::Head;
 use crate::index::{page_of, ChunkIndex};
@@ -163,6 +164,11 @@ impl<'s, R: Region> Store<'s, R> {
             #[cfg(test)]
             mutant: crate::tests::mutant::current(),
         }
+    }
+
+    /// Continues a checksum (0 at the start) over `bytes`.
+    pub fn checksum(&self, crc: u32, bytes: &[u8]) -> u32 {
+        crc32c(self.cpu, crc, bytes)
     }
 
     /// Sequence number of the last published commit.

@@ -8,8 +8,14 @@ use std::error::Error;
 
 const FONT: (&str, u32) = ("sans-serif", 15);
 const GREY: RGBColor = RGBColor(150, 150, 150);
-const COLOURS: [RGBColor; 5] =
-    [RGBColor(90, 90, 90), RGBColor(150, 60, 150), RGBColor(190, 80, 0), RGBColor(0, 140, 80), RGBColor(0, 90, 180)];
+const COLOURS: [RGBColor; 6] = [
+    RGBColor(90, 90, 90),
+    RGBColor(150, 60, 150),
+    RGBColor(190, 80, 0),
+    RGBColor(0, 140, 80),
+    RGBColor(0, 90, 180),
+    RGBColor(170, 20, 40),
+];
 
 /// Throughput and response time against clients.
 pub fn throughput(results: &Results) -> Result<String, Box<dyn Error>> {

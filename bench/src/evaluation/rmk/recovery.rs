@@ -19,6 +19,7 @@ pub enum Kind {
     Restart,
     Checkpoint,
     Visible,
+    Server,
 }
 
 /// No reply takes so long.
@@ -29,13 +30,14 @@ const REQUESTS: u64 = 10_000;
 const CLIENTS: u32 = 20;
 
 impl Kind {
-    pub const ALL: [Self; 3] = [Self::Restart, Self::Checkpoint, Self::Visible];
+    pub const ALL: [Self; 4] = [Self::Restart, Self::Checkpoint, Self::Visible, Self::Server];
 
     fn name(self) -> &'static str {
         match self {
             Self::Restart => "restart",
             Self::Checkpoint => "checkpoint",
             Self::Visible => "visible",
+            Self::Server => "server",
         }
     }
 
@@ -44,6 +46,7 @@ impl Kind {
             Self::Restart => "the server is started again when it has died",
             Self::Checkpoint => "a commit every two seconds",
             Self::Visible => "a commit before whatever others can see",
+            Self::Server => "the same, but for replies, of which it is logged how much was sent",
         }
     }
 
@@ -52,6 +55,7 @@ impl Kind {
             Self::Restart => Side::Native,
             Self::Checkpoint => Modules::Checkpoint.side(),
             Self::Visible => Modules::Visible.side(),
+            Self::Server => Modules::Server.side(),
         }
     }
 }

@@ -18,10 +18,11 @@ pub enum Modules {
     Hang,
     Checkpoint,
     Visible,
+    Server,
 }
 
 impl Modules {
-    pub const ALL: [Self; 5] = [Self::None, Self::OsHang, Self::Hang, Self::Checkpoint, Self::Visible];
+    pub const ALL: [Self; 6] = [Self::None, Self::OsHang, Self::Hang, Self::Checkpoint, Self::Visible, Self::Server];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -30,6 +31,7 @@ impl Modules {
             Self::Hang => "hang",
             Self::Checkpoint => "checkpoint",
             Self::Visible => "visible",
+            Self::Server => "server",
         }
     }
 
@@ -39,6 +41,7 @@ impl Modules {
             Self::Hang => Side::Protected(&["--commit", "manual", "--hang"]),
             Self::Checkpoint => Side::Protected(&["--commit", "manual", "--every", "2s"]),
             Self::Visible => Side::Protected(&["--every", "never"]),
+            Self::Server => Side::Protected(&["--every", "never", "--server"]),
         }
     }
 }

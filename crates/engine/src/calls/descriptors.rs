@@ -14,6 +14,7 @@ use crate::mutant::without;
 use crate::own_descriptors::{self, Passing};
 use crate::own_faults;
 use crate::program_rings;
+use crate::replies;
 use crate::state::{journal, Engine};
 use crate::sys::{err, nr, syscall};
 use crate::thread::Thread;
@@ -177,6 +178,9 @@ pub fn shows_lock(fd: i32) -> bool {
 
 /// The program has closed `fd`.
 pub fn gone(e: &mut Engine, fd: i32) {
+    if replies::are_owed() {
+        replies::closed(e, fd);
+    }
     e.fds.closed(fd);
     program_rings::closed(e, fd);
 }

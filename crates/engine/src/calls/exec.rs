@@ -6,6 +6,7 @@ use crate::commit::commit;
 use crate::control::{control, degrade};
 use crate::dispatch::{native, Call};
 use crate::inputs;
+use crate::replies;
 use crate::state::Engine;
 use crate::sys::{err, futex_wait, futex_wake, nr, syscall};
 use crate::thread::Thread;
@@ -25,6 +26,7 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         return filters::leave(t, call);
     }
     inputs::leave(e);
+    replies::leave();
     commit(e, call.pending(pending_kind::EXEC));
     replace(e, call)
 }

@@ -10,6 +10,7 @@ use crate::group;
 use crate::inputs;
 use crate::mutant::without;
 use crate::operation::{self, is_nonblocking, knows_nowait, wait_ready, Operation, POLLOUT};
+use crate::replies;
 use crate::ring::{op, Entry};
 use crate::state::Engine;
 use crate::sys::{err, nr, syscall};
@@ -29,6 +30,9 @@ const MOST: u64 = 0x7fff_f000;
 pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     let fd = call.fd();
     unseen::share_passed(e, call);
+    if replies::are_owed() {
+        replies::sends_otherwise(e, call);
+    }
     match (call.nr, e.fds.kind(fd)) {
         (_, kind::UNKNOWN) => native(call),
         (nr::PWRITE64 | nr::PWRITEV | nr::PWRITEV2 | nr::WRITE | nr::WRITEV, kind::REGULAR | kind::BLOCK) => {
@@ -57,6 +61,9 @@ fn is_null(fd: i32) -> bool {
 fn send(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     if without(Mutant::OutputCommit) {
         return interruptible(t, call);
+    }
+    if let Some(r) = replies::serve(e, t, call) {
+        return r;
     }
     let seq = group::commit(e, t, call.pending(operation::kind(e)));
     if seq == 0 {
@@ -254,7 +261,7 @@ fn entry(e: &mut Engine, call: &Call, done: u64, nowait: bool) -> Result<(Entry,
 }
 
 /// Moves the source's offset by what was sent: after a death the rollback has set it back first.
-fn sent_file(e: &mut Engine, call: &Call, n: u64) -> i64 {
+pub fn sent_file(e: &mut Engine, call: &Call, n: u64) -> i64 {
     let a = call.args;
     if a[2] != 0 {
         let Some(old) = user::read::<u64>(a[2]) else { return err::EFAULT };

@@ -2,6 +2,7 @@
 
 use crate::dispatch;
 use crate::mutant::without;
+use crate::replies;
 use crate::scratch;
 use crate::state::{journal, object, Engine};
 use bytemuck::{Pod, Zeroable};
@@ -22,6 +23,8 @@ pub struct Head {
     pub result: i32,
     /// The part of its operation's identifier.
     pub part: u64,
+    /// As many bytes the program had sent to where it came from since the commit: see [`crate::replies`].
+    pub after: u64,
 }
 
 /// Where the bytes of a piece are.
@@ -49,7 +52,7 @@ pub struct Log {
 }
 
 const NOTHING: Piece =
-    Piece { head: Head { source: 0, fd: -1, result: 0, part: 0 }, place: Place::Journal(0), taken: 0 };
+    Piece { head: Head { source: 0, fd: -1, result: 0, part: 0, after: 0 }, place: Place::Journal(0), taken: 0 };
 
 impl Log {
     pub const fn new() -> Log {
@@ -68,9 +71,10 @@ impl Log {
     }
 
     /// Bytes that the next read from a source gets at most: of the first piece, or of all before an end or error. `None`: there
-    /// is nothing of it.
-    pub fn left(&self, source: u64, one: bool) -> Option<u64> {
-        let mut pieces = self.pieces[..self.count].iter().filter(|piece| piece.head.source == source);
+    /// is nothing of it. `reached`: see [`crate::replies::reached`].
+    pub fn left(&self, source: u64, one: bool, reached: Option<u64>) -> Option<u64> {
+        let there = self.pieces[..self.count].iter().take_while(|piece| piece.is_there(source, reached));
+        let mut pieces = there.filter(|piece| piece.head.source == source);
         let first = u64::from(pieces.next()?.left());
         let more = pieces.map(|piece| u64::from(piece.left())).take_while(|&left| left > 0 && first > 0 && !one);
         Some(first + more.sum::<u64>())
@@ -83,6 +87,11 @@ impl Log {
     /// Is piece `i` of that source?
     pub fn is_of(&self, i: usize, source: u64) -> bool {
         self.pieces[i].head.source == source
+    }
+
+    /// May a read from `source` go as far as piece `i`? `reached`: see [`crate::replies::reached`].
+    pub fn is_there(&self, i: usize, source: u64, reached: Option<u64>) -> bool {
+        self.pieces[..self.count].get(i).is_some_and(|piece| piece.is_there(source, reached))
     }
 
     /// The first piece of a source, and what reading it returned.
@@ -101,6 +110,10 @@ impl Log {
 }
 
 impl Piece {
+    fn is_there(&self, source: u64, reached: Option<u64>) -> bool {
+        reached.is_none_or(|reached| self.head.source == source && self.head.after <= reached)
+    }
+
     fn left(&self) -> u32 {
         (self.head.result.max(0) as u32).saturating_sub(self.taken)
     }
@@ -135,6 +148,7 @@ fn copy(store: &mut Store<'static, MappedRegion>, piece: &Piece, to: &mut [u8]) 
 
 /// The program has taken `n` bytes of piece `i`, or its end or error.
 pub fn taken(e: &mut Engine, i: usize, n: u32) {
+    e.replies.some_read();
     let log = &mut e.inputs;
     log.pieces[i].taken += n;
     if log.pieces[i].left() == 0 {
@@ -142,6 +156,7 @@ pub fn taken(e: &mut Engine, i: usize, n: u32) {
         log.count -= 1;
         if log.is_empty() {
             dispatch::slow_down_waits(false);
+            replies::caught_up(e);
         }
     }
 }
@@ -172,6 +187,7 @@ pub fn load(e: &mut Engine, cold: bool) {
         let piece = e.inputs.pieces[i];
         if cold {
             e.inputs.pieces[i].head.source = e.fds.source(piece.head.fd).unwrap_or(0);
+            e.inputs.pieces[i].head.after = 0;
         }
         if piece.head.result > 0 {
             // As many bytes as there are, whatever the store says.
@@ -197,6 +213,9 @@ pub fn save(e: &mut Engine) {
         if piece.head.result > 0 {
             piece.head.result = n as i32;
         }
+        // What is counted begins anew with this commit.
+        let replied = e.replies.replied(piece.head.source, store.seq());
+        piece.head.after = piece.head.after.saturating_sub(replied);
         store.put2(object::INPUT, i as u64, bytemuck::bytes_of(&piece.head), &buf[..n]);
         (piece.place, piece.taken) = (Place::Object(i as u64), 0);
     }

@@ -5,6 +5,7 @@ use crate::calls::message::{Vectors, DATA};
 use crate::calls::{input, unseen};
 use crate::dispatch::Call;
 use crate::operation::Operation;
+use crate::replies;
 use crate::ring;
 use crate::scratch;
 use crate::state::{journal, Engine};
@@ -58,6 +59,7 @@ struct UnderWay {
     source: u64,
     fd: i32,
     kind: u32,
+    after: u64,
 }
 
 const UNDER_WAY: *mut UnderWay = (SESSION_BASE + session::PENDING + 3584) as *mut UnderWay;
@@ -91,7 +93,9 @@ pub fn has_room(e: &mut Engine) -> bool {
     if e.noted.seq != seq {
         e.noted = Noted { seq, ..Noted::new() };
     }
+    let most = if replies::are_free(e) { replies::READS } else { u16::MAX };
     e.is_settled
+        && e.noted.count < most
         && objects + (e.noted.count as usize) < MOST
         && e.noted.bytes < MOST_BYTES
         && e.noted.made < PARTS
@@ -104,6 +108,7 @@ pub fn take(e: &mut Engine, t: &mut Thread, call: &Call, source: u64) -> i64 {
     let id = operation_id(e.noted.seq, FIRST_PART + e.noted.made);
     e.noted.made += 1;
     let kind = e.fds.kind(fd);
+    let after = e.replies.replied(source, e.noted.seq);
     // The ring, or the note, tells of the last operation only.
     let (performed, result) = e.performed;
     if performed >> 16 == e.noted.seq && (performed as u16) < FIRST_PART {
@@ -116,6 +121,7 @@ pub fn take(e: &mut Engine, t: &mut Thread, call: &Call, source: u64) -> i64 {
         write_volatile(&raw mut (*UNDER_WAY).source, source);
         write_volatile(&raw mut (*UNDER_WAY).fd, fd);
         write_volatile(&raw mut (*UNDER_WAY).kind, kind);
+        write_volatile(&raw mut (*UNDER_WAY).after, after);
         fence(SeqCst);
         write_volatile(&raw mut (*UNDER_WAY).id, id);
     }
@@ -125,7 +131,7 @@ pub fn take(e: &mut Engine, t: &mut Thread, call: &Call, source: u64) -> i64 {
         call.args[2] = call.args[2].min(LONGEST);
     }
     let r = input::finish(e, t, &call, &mut operation);
-    note(e, &UnderWay { id, source, fd, kind }, r);
+    note(e, &UnderWay { id, source, fd, kind, after }, r);
     r
 }
 
@@ -148,7 +154,7 @@ fn note(e: &mut Engine, read: &UnderWay, result: i64) {
     let len = (result.max(0) as u64).min(LONGEST) as usize;
     let entry = &mut scratch::object_buffer()[..HEAD + len];
     let result = if result > 0 { len as i32 } else { result as i32 };
-    let head = Head { source: read.source, fd: read.fd, result, part: read.id & PART };
+    let head = Head { source: read.source, fd: read.fd, result, part: read.id & PART, after: read.after };
     entry[..HEAD].copy_from_slice(bytemuck::bytes_of(&head));
     // SAFETY: the bounce buffer is the engine's own, and longer.
     entry[HEAD..].copy_from_slice(unsafe { core::slice::from_raw_parts(DATA as *const u8, len) });

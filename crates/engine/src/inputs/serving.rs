@@ -3,6 +3,8 @@
 use super::log::{bytes_of, taken};
 use crate::calls::message::{Header, Vectors, DATA, DATA_LEN};
 use crate::dispatch::Call;
+use crate::operation::is_nonblocking;
+use crate::replies;
 use crate::scratch;
 use crate::state::Engine;
 use crate::sys::{err, nr};
@@ -11,6 +13,7 @@ use outlast_image::descriptor::descriptor_kind as kind;
 
 const TEE: u64 = 276;
 const MSG_PEEK: u64 = 2;
+const MSG_DONTWAIT: u64 = 0x40;
 const MSG_TRUNC: u64 = 0x20;
 const MSG_ERRQUEUE: u64 = 0x2000;
 
@@ -21,17 +24,30 @@ pub fn waiting(e: &mut Engine, fd: i32) -> Option<u64> {
     }
     let source = e.fds.source(fd)?;
     let is_terminal = e.fds.kind(fd) == kind::TERMINAL;
-    e.inputs.left(source, is_terminal)
+    let reached = replies::reached(e, source);
+    e.inputs.left(source, is_terminal, reached)
 }
 
 /// The result of a call that takes input, if the log has any for it.
 pub fn serve_again(e: &mut Engine, call: &Call) -> Option<i64> {
     let takes = matches!(call.nr, nr::READ | nr::READV | nr::RECVFROM | nr::RECVMSG | nr::SPLICE | TEE);
-    if e.inputs.is_empty() || !takes {
+    let accepts = matches!(call.nr, nr::ACCEPT | nr::ACCEPT4);
+    if e.inputs.is_empty() && !replies::are_owed() || !takes && !accepts {
         return None;
     }
     let a = call.args;
     let source = e.fds.source(call.fd())?;
+    let mut reached = replies::reached(e, source);
+    if reached.is_some() && !e.inputs.is_there(0, source, reached) {
+        if never_waits(call) && replies::refuse(e) {
+            return Some(err::EAGAIN);
+        }
+        // Whoever waits here waits for nothing else.
+        reached = None;
+    }
+    if accepts {
+        return None;
+    }
     let (i, first) = e.inputs.first(source)?;
     let flags = match call.nr {
         nr::RECVFROM => a[3],
@@ -51,17 +67,31 @@ pub fn serve_again(e: &mut Engine, call: &Call) -> Option<i64> {
         return Some(first);
     }
     let is_terminal = e.fds.kind(call.fd()) == kind::TERMINAL;
-    let n = give(call, gather(e, source, is_terminal), flags & MSG_TRUNC != 0)?;
+    let n = give(call, gather(e, source, is_terminal, reached), flags & MSG_TRUNC != 0)?;
     if n > 0 && !stays {
         take_away(e, source, n as u64);
     }
     Some(n)
 }
 
-/// All that is left of a source before its end or error; of a terminal what one read gave.
-fn gather(e: &mut Engine, source: u64, one: bool) -> &'static [u8] {
+/// Is a read that finds nothing over at once?
+fn never_waits(call: &Call) -> bool {
+    let flags = match call.nr {
+        nr::RECVFROM => call.args[3],
+        nr::RECVMSG => call.args[2],
+        nr::SPLICE | TEE => return false,
+        _ => 0,
+    };
+    flags & MSG_DONTWAIT != 0 || is_nonblocking(call.fd())
+}
+
+/// All that is left of a source before its end or error, as far as it is there; of a terminal what one read gave.
+fn gather(e: &mut Engine, source: u64, one: bool, reached: Option<u64>) -> &'static [u8] {
     let (mut len, room) = (0, scratch::maps_text());
     for i in 0..e.inputs.count() {
+        if !e.inputs.is_there(i, source, reached) {
+            break;
+        }
         if !e.inputs.is_of(i, source) {
             continue;
         }

@@ -12,6 +12,8 @@ mod rewind;
 mod threads;
 pub mod vdso;
 
+pub use descriptors::rearm;
+
 use crate::access::Access;
 use crate::advice;
 use crate::calls::contexts;
@@ -37,6 +39,7 @@ use crate::operation::Operation;
 use crate::own_faults;
 use crate::program_rings;
 use crate::queued;
+use crate::replies;
 use crate::scheduling::{self, Scheduling};
 use crate::scratch;
 use crate::shown;
@@ -148,6 +151,7 @@ unsafe fn run(rung: Rung) -> ! {
     }
     lag::restore(e, rung == Rung::InPlace);
     inputs::load(e, is_foreign);
+    replies::load(e, is_foreign);
     one_shot::load(e);
     advice::load(e);
     // The call that the commit stands before is made soon.

@@ -20,6 +20,7 @@ pub struct Add {
 enum Module {
     Crash(Crash),
     Visible(OfVisible),
+    Server(OfServer),
     Checkpoint(Checkpoint),
     Generations(Generations),
     Hang(OfHang),
@@ -51,6 +52,12 @@ enum When {
     Visible,
     /// The same, each output alone
     Each,
+}
+
+/// Spares a server the commits before its replies: see --server of `outlast run`
+#[derive(Args)]
+struct OfServer {
+    program: String,
 }
 
 /// Commits while it computes
@@ -117,6 +124,7 @@ impl Add {
                 });
                 (program, Added::Visible { outputs })
             }
+            Module::Server(OfServer { program }) => (program, Added::Server),
             Module::Checkpoint(Checkpoint { program, every }) => {
                 let every = match every {
                     Some(how::Every::Never) => return Err(instead("--every never", "checkpoint")),

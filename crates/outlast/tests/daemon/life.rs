@@ -53,6 +53,7 @@ fn programs_that_run_already_follow_policies_that_are_read_again() {
     for (n, (settings, expected)) in [
         ("retries = 4\nhang = true", "--retries 4 --commit visible --hang --storm 5:1m"),
         ("retries = 6\nevery = \"30ms\"", "--retries 6 --commit visible --every 30ms --storm 5:1m"),
+        ("server = true", "--retries 3 --commit visible --server --every auto --storm 5:1m"),
         ("modules = [\"crash\", \"visible\"]\ncommit = \"each\"", "--retries 3 --commit each"),
         ("modules = \"visible\"", "--commit visible"),
         ("", "--retries 3 --commit visible --every auto --storm 5:1m"),
@@ -71,7 +72,7 @@ fn programs_that_run_already_follow_policies_that_are_read_again() {
     }
     assert_eq!(list(&daemon.home.state(), "by-hand"), "--retries 3 --commit visible --every auto --storm 5:1m");
     kill(&daemon.home.await_protected("server")["pid"], libc::SIGKILL);
-    assert_eq!(talks[0].ask("b"), "6 b");
+    assert_eq!(talks[0].ask("b"), "7 b");
     for talk in talks {
         assert_eq!(talk.end().code(), Some(3));
     }

@@ -57,6 +57,7 @@ fn host(argv: Vec<String>) -> ! {
             plugins: Vec::new(),
             has_begun: false,
             visible: Some(visible::Settings { outputs: Visible::Each }),
+            server: None,
             checkpoint: Some(checkpoint::Settings { every: Duration::from_secs(1), sparing: true }),
             hang: None,
             storm: None,

@@ -1,0 +1,130 @@
+//! Servers whose replies have no commit before them.
+
+mod support;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Stdio};
+use support::{finish, kill, said, Home};
+
+/// Answers each request with ten bytes.
+const SERVER: &str = "import os, socket
+listener = socket.create_server(('127.0.0.1', 0))
+print(listener.getsockname()[1], flush=True)
+count = 0
+while True:
+    client = listener.accept()[0]
+    while client.recv(100):
+        count += 1
+        client.sendall(REPLY)
+";
+const COUNTS: &str = "b'%9d\\n' % count";
+const AT_RANDOM: &str = "os.urandom(5).hex().encode()";
+
+struct Server<'h> {
+    home: &'h Home,
+    child: Child,
+    client: TcpStream,
+}
+
+impl<'h> Server<'h> {
+    fn start(home: &'h Home, options: &[&str], reply: &str) -> Self {
+        let script = SERVER.replace("REPLY", reply);
+        let command = ["run", "--name", "web", "--every", "never"];
+        let own = [&command[..], options, &["--", "/usr/bin/python3", "-c", &script]].concat();
+        let mut child = home.outlast(own).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut port = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut port).unwrap();
+        let client = TcpStream::connect(("127.0.0.1", port.trim().parse().unwrap())).unwrap();
+        let mut server = Self { home, child, client };
+        home.await_protected("web");
+        // From the second reply on all is as it will be.
+        server.ask();
+        server.ask();
+        server
+    }
+
+    fn ask(&mut self) -> String {
+        let mut reply = [0; 10];
+        self.client.write_all(b"request").unwrap();
+        self.client.read_exact(&mut reply).unwrap();
+        String::from_utf8(reply.into()).unwrap()
+    }
+
+    /// Commits that so many replies take.
+    fn commits(&mut self, replies: u64) -> u64 {
+        let now = || self.home.status("web")["commits"].as_u64().unwrap();
+        let before = now();
+        (0..replies).for_each(|_| drop(self.ask()));
+        self.home.status("web")["commits"].as_u64().unwrap() - before
+    }
+
+    fn die(&mut self, times: usize) {
+        kill(&self.home.await_protected("web")["pid"], libc::SIGKILL);
+        self.home.await_event("web", "recovered", times);
+    }
+
+    fn tells_of_differences(&self) -> bool {
+        self.home.log("web").iter().any(|entry| entry["cause"] == "reply-differs")
+    }
+
+    fn end(self) {
+        let stopped = self.home.outlast(["stop", "web", "--timeout", "10s"]).output().unwrap();
+        assert!(stopped.status.success(), "{}", said(&stopped));
+        drop(finish(self.child));
+    }
+}
+
+#[test]
+fn replies_have_no_commit_each_and_their_log_is_bounded() {
+    let home = Home::new();
+    let mut server = Server::start(&home, &["--server"], COUNTS);
+    let commits = server.commits(300);
+    assert!((2..30).contains(&commits), "{commits}");
+    server.end();
+    let home = Home::new();
+    let mut server = Server::start(&home, &[], COUNTS);
+    let commits = server.commits(300);
+    assert!(commits >= 300, "{commits}");
+    server.end();
+}
+
+#[test]
+fn the_module_is_added_and_removed_while_the_server_answers() {
+    let home = Home::new();
+    let mut server = Server::start(&home, &[], COUNTS);
+    for times in 1..6 {
+        for (what, few) in [("add", true), ("remove", false)] {
+            let output = home.outlast(["module", what, "server", "web"]).output().unwrap();
+            assert!(output.status.success(), "{}", said(&output));
+            let commits = server.commits(50);
+            assert_eq!(commits < 10, few, "{commits}");
+        }
+        server.die(times);
+    }
+    assert_eq!(server.ask().trim(), (2 + 500 + 1).to_string());
+    server.end();
+}
+
+#[test]
+fn a_recovered_server_goes_on_counting_and_one_that_replies_otherwise_is_told_of() {
+    for (reply, differs) in [(COUNTS, false), (AT_RANDOM, true)] {
+        let home = Home::new();
+        let mut server = Server::start(&home, &["--server"], reply);
+        for times in 1..=20 {
+            let replies: Vec<String> = (0..times).map(|_| server.ask()).collect();
+            if !differs {
+                let first = 3 + times * (times - 1) / 2;
+                let expected: Vec<String> = (first..first + times).map(|count| format!("{count:9}\n")).collect();
+                assert_eq!(replies, expected);
+            }
+            server.die(times);
+        }
+        // Nothing is left over, nor missing.
+        server.ask();
+        server.client.set_nonblocking(true).unwrap();
+        assert!(server.client.read(&mut [0]).is_err());
+        assert_eq!(server.tells_of_differences(), differs);
+        server.end();
+    }
+}
