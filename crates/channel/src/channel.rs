@@ -37,6 +37,7 @@ pub(crate) enum Command {
     Issue { node: usize, pin: String, operation: String, argument: Payload, reply: Reply },
     Answer { visitor: u64, id: u64, answer: Result<Answer, String> },
     Tell { visitor: u64, told: Told },
+    Part { why: String },
     Stop,
 }
 
@@ -65,11 +66,16 @@ impl Hub {
     pub fn tell(&self, visitor: u64, told: Told) {
         self.say(Command::Tell { visitor, told });
     }
+
+    /// Whoever has done what other nodes asked for knows nothing of it any more. They are disconnected, and say again what they want when they are back.
+    pub fn part(&self, why: &str) {
+        self.say(Command::Part { why: why.into() });
+    }
 }
 
 /// Where what comes in goes to.
 pub struct To {
-    /// What other nodes ask for.
+    /// What other nodes ask for. Of each that has asked for something it is said when it has gone, also when all ends.
     pub visits: Box<dyn FnMut(Visit) + Send>,
     /// What happens on other nodes.
     pub news: news::In,
@@ -89,10 +95,16 @@ pub struct Channel {
 
 impl Channel {
     /// Listens if the file says so, and connects to all nodes that have an address. `pins`: what they may use here if they are allowed to.
+    /// `to` is given what answers go through before anybody can have asked.
     ///
     /// # Errors
     /// That is not possible.
-    pub fn begin(nodes: &Nodes, own: &Key, pins: Vec<&'static Interface>, to: To) -> Result<Self, Error> {
+    pub fn begin(
+        nodes: &Nodes,
+        own: &Key,
+        pins: Vec<&'static Interface>,
+        to: impl FnOnce(&Hub) -> To,
+    ) -> Result<Self, Error> {
         if let Some(node) = nodes.nodes.iter().find(|node| node.key == own.public()) {
             return Err(Error::OwnKey(node.name.clone()));
         }
@@ -121,7 +133,7 @@ impl Channel {
             calling,
             wake: Arc::clone(&hub.wake),
             commands: receiver,
-            to,
+            to: to(&hub),
             statuses: Arc::clone(&statuses),
             began: SystemTime::now(),
             full_until: None,
@@ -196,10 +208,11 @@ impl Work {
         loop {
             let can_accept = self.wait(tick);
             let now = Instant::now();
-            if self.obey() {
+            let (mut news, mut visits, mut notices) = (Vec::new(), Vec::new(), Vec::new());
+            let is_over = self.obey(&mut visits);
+            if is_over {
                 break;
             }
-            let (mut news, mut visits, mut notices) = (Vec::new(), Vec::new(), Vec::new());
             for calling in &mut self.calling {
                 calling.step(now, patience, &mut news);
             }
@@ -216,8 +229,10 @@ impl Work {
         }
         let why = "it ends, or reads its files again";
         self.calling.into_iter().for_each(|calling| calling.close(why));
-        if let Some(serving) = self.serving {
-            serving.close(why);
+        if let Some(mut serving) = self.serving {
+            let mut visits = Vec::new();
+            serving.part(why, &mut visits);
+            visits.into_iter().for_each(self.to.visits);
         }
     }
 
@@ -246,7 +261,7 @@ impl Work {
     }
 
     /// Does what others want. True: to stop.
-    fn obey(&mut self) -> bool {
+    fn obey(&mut self, visits: &mut Vec<Visit>) -> bool {
         while let Ok(command) = self.commands.try_recv() {
             match command {
                 Command::Stop => return true,
@@ -268,6 +283,11 @@ impl Work {
                 Command::Answer { visitor, id, answer } => {
                     if let Some(serving) = &mut self.serving {
                         serving.answer(visitor, id, answer);
+                    }
+                }
+                Command::Part { why } => {
+                    if let Some(serving) = &mut self.serving {
+                        serving.part(&why, visits);
                     }
                 }
                 Command::Tell { visitor, told } => {

@@ -10,6 +10,7 @@ use outlast_core::Interface;
 use rustls::{ServerConfig, ServerConnection};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -21,6 +22,9 @@ const MOST_OF_ADDRESS: usize = 16;
 const MOST_LINES: u32 = 8;
 /// So many are let in at once.
 const MOST_AT_ONCE: usize = 16;
+
+/// The number of the next visitor.
+static NEXT: AtomicU64 = AtomicU64::new(0);
 
 /// What a node that uses this one asks for, or that it is gone.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,8 +46,8 @@ pub struct Serving {
     config: Arc<ServerConfig>,
     nodes: Vec<Node>,
     pins: Vec<&'static Interface>,
+    /// By numbers that grow, and that none has had before in this process: whoever serves them outlives this.
     visitors: BTreeMap<u64, Visitor>,
-    next: u64,
     /// How many lines strangers have had logged since when.
     said: (u32, Instant),
 }
@@ -60,7 +64,7 @@ impl Serving {
     ) -> Result<Self, rustls::Error> {
         let keys: Vec<PublicKey> = nodes.iter().map(|node| node.key).collect();
         let config = tls::server(own, keys)?;
-        Ok(Self { listener, config, nodes, pins, visitors: BTreeMap::new(), next: 0, said: (0, Instant::now()) })
+        Ok(Self { listener, config, nodes, pins, visitors: BTreeMap::new(), said: (0, Instant::now()) })
     }
 
     pub fn listener(&self) -> &TcpListener {
@@ -91,8 +95,8 @@ impl Serving {
                 continue;
             };
             self.make_room(from);
-            self.visitors.insert(self.next, Visitor { link, from: from.ip(), node: None, open: BTreeSet::new() });
-            self.next += 1;
+            let visitor = Visitor { link, from: from.ip(), node: None, open: BTreeSet::new() };
+            self.visitors.insert(NEXT.fetch_add(1, Relaxed), visitor);
         }
         true
     }
@@ -101,7 +105,6 @@ impl Serving {
         let strangers = self.visitors.iter().filter(|(_, visitor)| visitor.node.is_none());
         let strangers: Vec<_> = strangers.map(|(number, visitor)| (*number, visitor.from)).collect();
         let same: Vec<_> = strangers.iter().filter(|(_, address)| *address == from.ip()).collect();
-        // Numbers grow.
         let oldest = match (same.len() >= MOST_OF_ADDRESS, strangers.len() >= MOST_STRANGERS) {
             (true, _) => same.first().map(|(number, _)| *number),
             (false, true) => strangers.first().map(|(number, _)| *number),
@@ -225,8 +228,14 @@ impl Serving {
         self.visitors.get_mut(&number).is_none_or(|visitor| visitor.link.send(&Frame::Event(told)))
     }
 
-    pub fn close(self, why: &str) {
-        self.visitors.into_values().for_each(|visitor| visitor.link.close(why));
+    /// Ends all connections.
+    pub fn part(&mut self, why: &str, visits: &mut Vec<Visit>) {
+        for (number, visitor) in std::mem::take(&mut self.visitors) {
+            if visitor.node.is_some() {
+                visits.push(Visit::Gone { visitor: number });
+            }
+            visitor.link.close(why);
+        }
     }
 }
 

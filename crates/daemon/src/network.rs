@@ -3,7 +3,7 @@
 use crate::starvation::Inbox;
 use crate::tell::{tell, NODES_REFUSED};
 use crate::teller::{replace, Teller};
-use outlast_channel::{queue, Channel, Key, Nodes, Status, To};
+use outlast_channel::{queue, Channel, Hub, Key, Nodes, Status, To};
 use outlast_core::Manifest;
 use outlast_interfaces::oshang::Settings;
 use outlast_interfaces::FOR_OTHER_NODES;
@@ -86,7 +86,10 @@ impl Running {
         if let Some(nodes) = nodes {
             match self.begin(nodes) {
                 Ok(now) => self.now = Some(now),
-                Err(why) => refused(&format_args!("{}: {why}", self.request.nodes.display())),
+                Err(why) => {
+                    let _ = self.machine.send(Inbox::Hub(None));
+                    refused(&format_args!("{}: {why}", self.request.nodes.display()));
+                }
             }
         }
     }
@@ -95,13 +98,15 @@ impl Running {
         let own = Key::open_or_make(&self.request.key).map_err(|e| e.to_string())?;
         let (to, news) = queue();
         let machine = self.machine.clone();
-        // Should it have ended, that was said.
-        let visits = Box::new(move |visit| drop(machine.send(Inbox::Visit(visit))));
-        let notices = Box::new(|line: &str| say(format_args!("{line}")));
-        let to = To { visits, news: to, notices };
+        let to = |hub: &Hub| {
+            // Should it have ended, that was said.
+            let _ = machine.send(Inbox::Hub(Some(hub.clone())));
+            let visits = Box::new(move |visit| drop(machine.send(Inbox::Visit(visit))));
+            let notices = Box::new(|line: &str| say(format_args!("{line}")));
+            To { visits, news: to, notices }
+        };
         let channel = Channel::begin(&nodes, &own, FOR_OTHER_NODES.to_vec(), to).map_err(|e| e.to_string())?;
         let channel = Arc::new(channel);
-        let _ = self.machine.send(Inbox::Hub(Some(channel.hub())));
         let (of_thread, teller) = (Arc::clone(&channel), Arc::clone(&self.teller));
         let (settings, modules) = (self.settings, self.request.modules.clone());
         let watched: Vec<String> = nodes.nodes.iter().filter(|node| node.watch).map(|node| node.name.clone()).collect();

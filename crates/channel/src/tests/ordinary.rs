@@ -1,7 +1,7 @@
 //! Commands and events, and who may not have them.
 
 use super::{add, anywhere, pair, until, Client, Server, ADDER};
-use crate::{queue, Channel, Error, Key, May, News, Node, Nodes, Standing, To};
+use crate::{queue, Channel, Error, Hub, Key, May, News, Node, Nodes, Standing, To};
 use outlast_core::Payload;
 
 #[test]
@@ -81,6 +81,6 @@ fn a_file_that_names_the_nodes_own_key_is_refused() {
     let own = Key::transient().unwrap();
     let node = Node { name: "it".into(), key: own.public(), address: None, watch: false, may: May::default() };
     let nodes = Nodes { listen: None, patience: super::PATIENCE, nodes: vec![node] };
-    let to = To { visits: Box::new(|_| ()), news: queue().0, notices: Box::new(|_| ()) };
+    let to = |_: &Hub| To { visits: Box::new(|_| ()), news: queue().0, notices: Box::new(|_| ()) };
     assert!(matches!(Channel::begin(&nodes, &own, vec![&ADDER], to), Err(Error::OwnKey(_))));
 }
