@@ -78,6 +78,9 @@ impl Machine {
 
     /// Another node wants something.
     pub fn visit(&mut self, visit: Visit) {
+        if !self.kernel.pins().any(|(pin, is_used)| is_used && pin.name == channel_interface::NAME) {
+            return self.hub.borrow().iter().for_each(|hub| channel::refuse(hub, &visit));
+        }
         if let Some(event) = channel::event(visit) {
             self.kernel.raise(event);
         }
