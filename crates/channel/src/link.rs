@@ -244,7 +244,7 @@ impl Link {
     /// Says that this is the end, if there is room for it, and why.
     pub fn close(mut self, why: &str) {
         if !self.tls.is_handshaking() {
-            self.send(&Frame::Bye(frame::shortened(why)));
+            self.send(&Frame::Bye(frame::legible(why)));
         }
         // The one may have gone, and is told so as well then.
         let _ = self.write();

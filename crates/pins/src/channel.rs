@@ -28,7 +28,7 @@ impl Pin for ChannelPin {
             let answer = match result {
                 Ok(None) => Ok(Answer::Done),
                 Ok(Some(payload)) => Ok(Answer::Result(payload)),
-                Err(why) => Err(frame::shortened(&why)),
+                Err(why) => Err(frame::legible(&why)),
             };
             hub.answer(node, id, answer);
         } else {

@@ -57,7 +57,7 @@ fn each_kind_of_harm_ends_the_connection_and_is_logged_and_others_go_on() {
         (
             "a long name",
             bytes(vec![ask(1, Ask::Use { pin: "p".repeat(LONGEST_NAME + 1) })]),
-            "a name or text that is too long",
+            "a name, text or argument that is too long",
         ),
         ("an answer to nothing", bytes(vec![nothing]), "what does not belong there"),
         ("a second greeting", bytes(vec![Frame::hello()]), "what does not belong there"),
