@@ -5,6 +5,7 @@ use crate::frame::{Answer, Told};
 use crate::key::Key;
 use crate::news;
 use crate::nodes::Nodes;
+use crate::ready::Ready;
 use crate::remote::Remote;
 use crate::serving::{Notice, Serving, Visit};
 use crate::status::{Standing, Status};
@@ -13,7 +14,7 @@ use rustix::event::{eventfd, poll, EventfdFlags, PollFd, PollFlags, Timespec};
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::mpsc::{channel, Receiver, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -32,12 +33,13 @@ pub enum Error {
 
 /// What others want of the thread.
 pub(crate) enum Command {
-    Use { node: usize, pin: String, is_wanted: bool, reply: Option<Reply> },
+    Use { node: usize, pin: String, is_wanted: bool },
     Want { node: usize, pin: String, event: String, is_wanted: bool },
     Issue { node: usize, pin: String, operation: String, argument: Payload, reply: Reply },
     Answer { visitor: u64, id: u64, answer: Result<Answer, String> },
     Tell { visitor: u64, told: Told },
     Part { why: String },
+    Show { reply: Sender<Vec<Status>> },
     Stop,
 }
 
@@ -87,7 +89,6 @@ pub struct To {
 pub struct Channel {
     hub: Hub,
     thread: Option<JoinHandle<()>>,
-    statuses: Arc<Mutex<Vec<Status>>>,
     names: Vec<String>,
     patience: Duration,
     address: Option<SocketAddr>,
@@ -126,7 +127,6 @@ impl Channel {
         let wake = eventfd(0, flags).map_err(|e| Error::System("be woken", e.into()))?;
         let (commands, receiver) = channel();
         let hub = Hub { commands, wake: Arc::new(wake) };
-        let statuses = Arc::new(Mutex::new(Vec::new()));
         let work = Work {
             nodes: nodes.clone(),
             serving,
@@ -134,14 +134,13 @@ impl Channel {
             wake: Arc::clone(&hub.wake),
             commands: receiver,
             to: to(&hub),
-            statuses: Arc::clone(&statuses),
             began: SystemTime::now(),
             full_until: None,
         };
         let thread = std::thread::Builder::new().name("nodes".into()).spawn(move || work.run());
         let thread = thread.map_err(|e| Error::System("start a thread", e))?;
         let names = nodes.nodes.iter().map(|node| node.name.clone()).collect();
-        Ok(Self { hub, thread: Some(thread), statuses, names, patience: nodes.patience, address })
+        Ok(Self { hub, thread: Some(thread), names, patience: nodes.patience, address })
     }
 
     pub fn hub(&self) -> Hub {
@@ -169,9 +168,11 @@ impl Channel {
         self.hub.say(Command::Stop);
     }
 
-    /// What is known of all nodes now.
+    /// What is known of all nodes now; of none when it has ended.
     pub fn statuses(&self) -> Vec<Status> {
-        self.statuses.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let (reply, answer) = channel();
+        self.hub.say(Command::Show { reply });
+        answer.recv().unwrap_or_default()
     }
 }
 
@@ -192,7 +193,6 @@ struct Work {
     wake: Arc<OwnedFd>,
     commands: Receiver<Command>,
     to: To,
-    statuses: Arc<Mutex<Vec<Status>>>,
     began: SystemTime,
     /// The kernel had no room for others.
     full_until: Option<Instant>,
@@ -206,7 +206,7 @@ impl Work {
         let patience = self.nodes.patience;
         let tick = (patience / 16).clamp(Duration::from_millis(5), Duration::from_millis(250));
         loop {
-            let can_accept = self.wait(tick);
+            let ready = self.wait(tick);
             let now = Instant::now();
             let (mut news, mut visits, mut notices) = (Vec::new(), Vec::new(), Vec::new());
             let is_over = self.obey(&mut visits);
@@ -214,18 +214,17 @@ impl Work {
                 break;
             }
             for calling in &mut self.calling {
-                calling.step(now, patience, &mut news);
+                calling.step(now, patience, &ready, &mut news);
             }
             if let Some(serving) = &mut self.serving {
-                if can_accept && !serving.accept(now) {
+                if ready.has(serving.listener().as_fd()) && !serving.accept(now) {
                     self.full_until = Some(now + FULL);
                 }
-                serving.step(now, patience, &mut visits, &mut notices);
+                serving.step(now, patience, &ready, &mut visits, &mut notices);
             }
             news.into_iter().for_each(|news| self.to.news.push(news));
             visits.into_iter().for_each(|visit| (self.to.visits)(visit));
             notices.iter().for_each(|Notice(line)| (self.to.notices)(line));
-            self.show();
         }
         let why = "it ends, or reads its files again";
         self.calling.into_iter().for_each(|calling| calling.close(why));
@@ -236,14 +235,13 @@ impl Work {
         }
     }
 
-    /// Whether others want to be let in.
-    fn wait(&mut self, tick: Duration) -> bool {
+    /// Until there is something to do.
+    fn wait(&mut self, tick: Duration) -> Ready {
         if self.full_until.is_some_and(|until| Instant::now() >= until) {
             self.full_until = None;
         }
         let mut files = vec![PollFd::new(&*self.wake, PollFlags::IN)];
-        let listens = self.serving.as_ref().filter(|_| self.full_until.is_none());
-        if let Some(serving) = listens {
+        if let Some(serving) = self.serving.as_ref().filter(|_| self.full_until.is_none()) {
             files.push(PollFd::from_borrowed_fd(serving.listener().as_fd(), PollFlags::IN));
         }
         for (file, wants) in self.calling.iter().filter_map(Calling::poll) {
@@ -254,10 +252,14 @@ impl Work {
         }
         let timeout = Timespec { tv_sec: tick.as_secs() as i64, tv_nsec: tick.subsec_nanos().into() };
         // Whatever ends the wait, all of them are looked at.
-        let _ = poll(&mut files, Some(&timeout));
-        let can_accept = listens.is_some() && files.get(1).is_some_and(|file| !file.revents().is_empty());
-        let _ = rustix::io::read(&*self.wake, &mut [0; 8]);
-        can_accept
+        let ready = match poll(&mut files, Some(&timeout)) {
+            Ok(_) => Ready::of(&files),
+            Err(_) => Ready::default(),
+        };
+        if ready.has(self.wake.as_fd()) {
+            let _ = rustix::io::read(&*self.wake, &mut [0; 8]);
+        }
+        ready
     }
 
     /// Does what others want. True: to stop.
@@ -265,9 +267,9 @@ impl Work {
         while let Ok(command) = self.commands.try_recv() {
             match command {
                 Command::Stop => return true,
-                Command::Use { node, pin, is_wanted, reply } => {
+                Command::Use { node, pin, is_wanted } => {
                     if let Some(calling) = self.of(node) {
-                        calling.want_pin(pin, is_wanted, reply);
+                        calling.want_pin(pin, is_wanted);
                     }
                 }
                 Command::Want { node, pin, event, is_wanted } => {
@@ -290,6 +292,8 @@ impl Work {
                         serving.part(&why, visits);
                     }
                 }
+                // Who asked may not wait for it any more.
+                Command::Show { reply } => drop(reply.send(self.statuses())),
                 Command::Tell { visitor, told } => {
                     let what = format!("{}/{}", told.pin, told.name);
                     let is_told = self.serving.as_mut().is_none_or(|serving| serving.tell(visitor, told));
@@ -307,7 +311,7 @@ impl Work {
         self.calling.iter_mut().find(|calling| calling.number() == node)
     }
 
-    fn show(&self) {
+    fn statuses(&self) -> Vec<Status> {
         let here = self.serving.as_ref().map(Serving::here).unwrap_or_default();
         let status = |(number, node): (usize, &crate::nodes::Node)| {
             let used = self.calling.iter().find(|calling| calling.number() == number).map(Calling::status);
@@ -326,7 +330,6 @@ impl Work {
             };
             Status { uses_us, ..used.unwrap_or_else(awaited) }
         };
-        let all = self.nodes.nodes.iter().enumerate().map(status).collect();
-        *self.statuses.lock().unwrap_or_else(PoisonError::into_inner) = all;
+        self.nodes.nodes.iter().enumerate().map(status).collect()
     }
 }

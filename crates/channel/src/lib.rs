@@ -22,6 +22,7 @@ mod link;
 mod may;
 mod news;
 mod nodes;
+mod ready;
 mod remote;
 mod serving;
 mod status;

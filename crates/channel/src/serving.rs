@@ -4,6 +4,7 @@ use crate::frame::{Answer, Ask, Frame, Offer, Told, MOST_OPEN};
 use crate::key::PublicKey;
 use crate::link::{Link, Why};
 use crate::nodes::Node;
+use crate::ready::Ready;
 use crate::tls;
 use crate::Key;
 use outlast_core::Interface;
@@ -115,17 +116,31 @@ impl Serving {
         }
     }
 
-    pub fn step(&mut self, now: Instant, patience: Duration, visits: &mut Vec<Visit>, notices: &mut Vec<Notice>) {
+    pub fn step(
+        &mut self,
+        now: Instant,
+        patience: Duration,
+        ready: &Ready,
+        visits: &mut Vec<Visit>,
+        notices: &mut Vec<Notice>,
+    ) {
         for number in self.visitors.keys().copied().collect::<Vec<_>>() {
-            if let Err(why) = self.speak(number, now, patience, visits) {
+            if let Err(why) = self.speak(number, now, patience, ready, visits) {
                 self.end(number, &why, visits, notices);
             }
         }
     }
 
-    fn speak(&mut self, number: u64, now: Instant, patience: Duration, visits: &mut Vec<Visit>) -> Result<(), Why> {
+    fn speak(
+        &mut self,
+        number: u64,
+        now: Instant,
+        patience: Duration,
+        ready: &Ready,
+        visits: &mut Vec<Visit>,
+    ) -> Result<(), Why> {
         let Some(visitor) = self.visitors.get_mut(&number) else { return Ok(()) };
-        let frames = visitor.link.step(now, patience)?;
+        let frames = visitor.link.step(now, patience, ready.has(visitor.link.file()))?;
         if visitor.node.is_none() && visitor.link.is_open {
             let key = visitor.link.key();
             let node = self.nodes.iter().position(|node| Some(node.key) == key).ok_or(Why::Unknown)?;
@@ -136,7 +151,7 @@ impl Serving {
             let Frame::Ask { id, ask } = frame else { return Err(Why::Unexpected) };
             self.asked(number, id, ask, visits)?;
         }
-        Ok(())
+        self.visitors.get_mut(&number).map_or(Ok(()), |visitor| visitor.link.ended())
     }
 
     /// A node that connects anew has lost the connection before, whether or not that is known here.
@@ -155,6 +170,10 @@ impl Serving {
         let node = visitor.node.and_then(|node| self.nodes.get(node)).ok_or(Why::Unexpected)?;
         if visitor.open.len() >= MOST_OPEN {
             return Err(Why::TooMuch);
+        }
+        // One question may be shorter than its answer.
+        if visitor.link.is_full() {
+            return Err(Why::DoesNotRead);
         }
         let may = &node.may;
         let refused = match &ask {

@@ -15,11 +15,9 @@ pub struct RemotePin {
 }
 
 impl RemotePin {
-    /// # Errors
-    /// In words: the node refuses.
-    pub fn new(node: Remote, interface: &'static Interface, pin: &'static str) -> Result<Self, String> {
-        node.use_pin(pin)?;
-        Ok(Self { node, interface, pin })
+    pub fn new(node: Remote, interface: &'static Interface, pin: &'static str) -> Self {
+        node.use_pin(pin);
+        Self { node, interface, pin }
     }
 }
 

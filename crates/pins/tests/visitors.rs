@@ -1,14 +1,15 @@
 //! What modules of other nodes have asked of this one ends when they go, when the channel does, and when the module that serves them fails.
 
-use outlast_channel::{queue, Channel, Hub, Key, May, News, Node, Nodes, Out, PublicKey, To, Visit};
+use outlast_channel::{queue, Channel, Hub, Key, May, News, Node, Nodes, Out, PublicKey, Standing, To, Visit};
 use outlast_core::{Calls, Event, Failure, Manifest, Module, Payload};
 use outlast_interfaces::oshang::Settings;
 use outlast_interfaces::{schl, FOR_OTHER_NODES};
-use outlast_pins::Machine;
+use outlast_pins::{Abroad, Heard, Machine};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{channel, RecvTimeoutError, Sender};
-use std::thread::{spawn, JoinHandle};
+use std::sync::Arc;
+use std::thread::{sleep, spawn, JoinHandle};
 use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_millis(600);
@@ -86,7 +87,7 @@ fn visit(own: &Key, address: SocketAddr, key: PublicKey) -> (Channel, Out) {
     let to = |_: &Hub| To { visits: Box::new(|_| ()), news, notices: Box::new(|_| ()) };
     let channel = Channel::begin(&nodes, own, FOR_OTHER_NODES.to_vec(), to).unwrap();
     let remote = channel.remote(0).unwrap();
-    remote.use_pin(schl::NAME).unwrap();
+    remote.use_pin(schl::NAME);
     remote.want_event(schl::NAME, schl::SWITCHED, true);
     (channel, out)
 }
@@ -178,5 +179,42 @@ fn what_a_visitor_of_one_channel_wanted_is_not_told_to_one_of_the_next() {
     while began.elapsed() < EVERY * 20 {
         let told = news.within(EVERY).filter(is_told);
         assert_eq!(told, None);
+    }
+}
+
+#[test]
+fn a_node_that_refuses_to_be_watched_is_no_reason_to_watch_none() {
+    let [own, other] = [0; 2].map(|_| Key::transient().unwrap());
+    let host = Host::begin(Box::leak(Box::new(outlast_modules::for_other_nodes())));
+    let listening = host.listen(&own, other.public(), &[]);
+    let node = Node {
+        name: "there".into(),
+        key: own.public(),
+        address: listening.address(),
+        watch: true,
+        may: May::default(),
+    };
+    let nodes = Nodes { listen: None, patience: PATIENCE, nodes: vec![node] };
+    let (news, out) = queue();
+    let to = |_: &Hub| To { visits: Box::new(|_| ()), news, notices: Box::new(|_| ()) };
+    let channel = Arc::new(Channel::begin(&nodes, &other, FOR_OTHER_NODES.to_vec(), to).unwrap());
+    // It has said hello before anything is wanted of it.
+    let began = Instant::now();
+    while !channel.statuses().iter().any(|status| status.standing == Standing::Here) {
+        assert!(began.elapsed() < LONG);
+        sleep(EVERY);
+    }
+    let modules = outlast_modules::of_machine();
+    let watched = ["there".to_string()];
+    let mut abroad = Abroad::new(Arc::clone(&channel), out, &Settings::default(), &modules, &watched).unwrap();
+    let mut heard = Vec::new();
+    while !heard.contains(&Heard::Said("node there refuses schl: schl is not for visitor to use".into())) {
+        assert!(began.elapsed() < LONG, "{heard:?}");
+        heard.extend(abroad.wait().unwrap());
+    }
+    drop(listening);
+    let mut vanished = |heard: &Heard| matches!(heard, Heard::Vanished(_));
+    while !heard.iter().any(&mut vanished) {
+        heard.extend(abroad.wait().unwrap());
     }
 }

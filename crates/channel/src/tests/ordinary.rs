@@ -36,8 +36,10 @@ fn who_may_be_told_may_not_command() {
     remote.want_event("adder", "added", true);
     client.returned();
     assert_eq!(add(&remote, 1, 1), Err("adder/add is not for here to use".into()));
-    assert_eq!(remote.use_pin("adder"), Ok(()));
-    assert_eq!(remote.use_pin("proc"), Err("proc is not for here to use".into()));
+    remote.use_pin("adder");
+    remote.use_pin("proc");
+    let refused = |news| if let News::Refused { what, why, .. } = news { Some((what, why)) } else { None };
+    assert_eq!(client.hear("a refusal", refused), ("proc".into(), "proc is not for here to use".into()));
     until("its offer", || client.channel.statuses()[0].offers.iter().any(|offer| offer.operations.is_empty()));
     drop(client);
     // Two of the questions were let through: to use the pin, and to be told.
