@@ -19,8 +19,9 @@ use std::time::{Duration, Instant};
 /// who sends nothing keeps nobody out.
 const MOST_STRANGERS: usize = 64;
 const MOST_OF_ADDRESS: usize = 16;
-/// So many lines a minute may a log get of those.
+/// So many lines a minute may a log get of all of those, and of each node that is known.
 const MOST_LINES: u32 = 8;
+const MOST_LINES_OF_NODE: u32 = 32;
 /// So many are let in at once.
 const MOST_AT_ONCE: usize = 16;
 
@@ -49,8 +50,8 @@ pub struct Serving {
     pins: Vec<&'static Interface>,
     /// By numbers that grow, and that none has had before in this process: whoever serves them outlives this.
     visitors: BTreeMap<u64, Visitor>,
-    /// How many lines strangers have had logged since when.
-    said: (u32, Instant),
+    /// How many lines were logged of each node, or of strangers, since when.
+    said: BTreeMap<Option<usize>, (u32, Instant)>,
 }
 
 /// What is worth a line of a log.
@@ -65,7 +66,7 @@ impl Serving {
     ) -> Result<Self, rustls::Error> {
         let keys: Vec<PublicKey> = nodes.iter().map(|node| node.key).collect();
         let config = tls::server(own, keys)?;
-        Ok(Self { listener, config, nodes, pins, visitors: BTreeMap::new(), said: (0, Instant::now()) })
+        Ok(Self { listener, config, nodes, pins, visitors: BTreeMap::new(), said: BTreeMap::new() })
     }
 
     pub fn listener(&self) -> &TcpListener {
@@ -213,7 +214,7 @@ impl Serving {
         match why {
             // Who has said nothing yet may be anybody who looks whether somebody listens.
             Why::Closed | Why::Bye(_) | Why::Silent(_) if !is_known => (),
-            _ if is_known || self.may_say() => notices.push(Notice(format!("connection of {who} ended: {reason}"))),
+            _ if self.may_say(visitor.node) => notices.push(Notice(format!("connection of {who} ended: {reason}"))),
             _ => (),
         }
         if is_known {
@@ -225,13 +226,14 @@ impl Serving {
         }
     }
 
-    /// Strangers may fill no log.
-    fn may_say(&mut self) -> bool {
-        if self.said.1.elapsed() >= Duration::from_secs(60) {
-            self.said = (0, Instant::now());
+    /// Nobody fills a log.
+    fn may_say(&mut self, of: Option<usize>) -> bool {
+        let (count, since) = self.said.entry(of).or_insert_with(|| (0, Instant::now()));
+        if since.elapsed() >= Duration::from_secs(60) {
+            (*count, *since) = (0, Instant::now());
         }
-        self.said.0 += 1;
-        self.said.0 <= MOST_LINES
+        *count = count.saturating_add(1);
+        *count <= if of.is_some() { MOST_LINES_OF_NODE } else { MOST_LINES }
     }
 
     /// What was asked is answered.

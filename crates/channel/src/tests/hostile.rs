@@ -83,6 +83,16 @@ fn each_kind_of_harm_ends_the_connection_and_is_logged_and_others_go_on() {
         assert!(last.contains(logged), "{what}: {last}");
         assert_eq!(add(&client.remote(), 1, number as u64), Ok(1 + number as u64), "{what}");
     }
+    // Who does so again and again fills no log.
+    for _ in 0..100 {
+        let mut link = link(&bad, server.address(), &own);
+        open(&mut link);
+        link.send_bytes(&[0, 0, 0, 1, 0xff]);
+        end(&mut link);
+    }
+    assert_eq!(add(&client.remote(), 2, 2), Ok(4));
+    let lines = server.notices.lock().unwrap().iter().filter(|line| line.contains("bad (")).count();
+    assert!(lines > harms.len() && lines < 50, "{lines}");
     server.end();
 }
 
