@@ -23,6 +23,11 @@ impl Remote {
         &self.name
     }
 
+    /// For so long an answer is waited for.
+    pub fn patience(&self) -> Duration {
+        self.limit
+    }
+
     /// Uses a pin from now on, also after the node has been away. That it refuses is news, whenever it does: it may
     /// be asked for this before it is there, and think otherwise later.
     pub fn use_pin(&self, pin: &str) {
