@@ -275,7 +275,8 @@ fn a_daemon_without_such_a_file_listens_to_nobody_and_says_so() {
 fn an_address_that_is_taken_is_listened_on_as_soon_as_it_is_free() {
     let Some(network) = Network::lay() else { return };
     let (mut alpha, mut beta) = pair(&network, "\"schl\"");
-    let script = "import socket, time\ns = socket.create_server(('10.76.7.2', 7607))\nprint(flush=True)\ntime.sleep(600)\n";
+    let script =
+        "import socket, time\ns = socket.create_server(('10.76.7.2', 7607))\nprint(flush=True)\ntime.sleep(600)\n";
     let mut other = network.at(1, "python3").args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap();
     other.stdout.take().unwrap().read_exact(&mut [0]).unwrap();
     beta.begin(&THRESHOLD);

@@ -58,7 +58,8 @@ fn every_operation_of_every_pin_can_be_asked_for() {
     ];
     let mut asked: Vec<&str> = all.into_iter().map(|command| commands::operation("it", command).unwrap().0).collect();
     let mut offered: Vec<&str> = pins().flat_map(|pin| pin.operations.iter().map(|o| o.name)).collect();
-    (asked.sort_unstable(), offered.sort_unstable());
+    asked.sort_unstable();
+    offered.sort_unstable();
     assert_eq!(asked, offered);
 }
 

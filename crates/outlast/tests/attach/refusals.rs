@@ -20,9 +20,7 @@ fn an_ordinary_user_attaches_to_programs_of_its_own_and_to_no_others() {
     let home = Home::new();
     let state = home.file("theirs");
     std::os::unix::fs::chown(home.path(), Some(NOBODY), Some(NOBODY)).unwrap();
-    let as_nobody = |args: &[&str]| {
-        home.outlast_by(NOBODY, args).env("OUTLAST_STATE_DIR", &state).output().unwrap()
-    };
+    let as_nobody = |args: &[&str]| home.outlast_by(NOBODY, args).env("OUTLAST_STATE_DIR", &state).output().unwrap();
     let mut foreign = Program::start(&mut Command::new("cat"));
     let refused = as_nobody(&["attach", &foreign.pid.to_string()]);
     assert_eq!(refused.status.code(), Some(1), "{}", said(&refused));
