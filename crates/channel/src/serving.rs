@@ -10,15 +10,15 @@ use crate::Key;
 use outlast_core::Interface;
 use rustls::{ServerConfig, ServerConnection};
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv6Addr, TcpListener};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// As many may be connected who have not said who they are, of one address and of all. The oldest has to go for another one, so that
+/// As many may be connected who have not said who they are, of one network and of all. The oldest has to go for another one, so that
 /// who sends nothing keeps nobody out.
 const MOST_STRANGERS: usize = 64;
-const MOST_OF_ADDRESS: usize = 16;
+const MOST_OF_NETWORK: usize = 16;
 /// So many lines a minute may a log get of all of those, and of each node that is known.
 const MOST_LINES: u32 = 8;
 const MOST_LINES_OF_NODE: u32 = 32;
@@ -96,18 +96,19 @@ impl Serving {
             let Ok(link) = tls.map_err(std::io::Error::other).and_then(|tls| Link::new(stream, tls.into(), now)) else {
                 continue;
             };
+            let from = from.ip().to_canonical();
             self.make_room(from);
-            let visitor = Visitor { link, from: from.ip(), node: None, open: BTreeSet::new() };
+            let visitor = Visitor { link, from, node: None, open: BTreeSet::new() };
             self.visitors.insert(NEXT.fetch_add(1, Relaxed), visitor);
         }
         true
     }
 
-    fn make_room(&mut self, from: SocketAddr) {
+    fn make_room(&mut self, from: IpAddr) {
         let strangers = self.visitors.iter().filter(|(_, visitor)| visitor.node.is_none());
         let strangers: Vec<_> = strangers.map(|(number, visitor)| (*number, visitor.from)).collect();
-        let same: Vec<_> = strangers.iter().filter(|(_, address)| *address == from.ip()).collect();
-        let oldest = match (same.len() >= MOST_OF_ADDRESS, strangers.len() >= MOST_STRANGERS) {
+        let same: Vec<_> = strangers.iter().filter(|(_, address)| network(*address) == network(from)).collect();
+        let oldest = match (same.len() >= MOST_OF_NETWORK, strangers.len() >= MOST_STRANGERS) {
             (true, _) => same.first().map(|(number, _)| *number),
             (false, true) => strangers.first().map(|(number, _)| *number),
             (false, false) => None,
@@ -260,6 +261,14 @@ impl Serving {
     }
 }
 
+/// Whom one person has for the asking: an address, or the 64 bits of IPv6 that one gets.
+fn network(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
+    }
+}
+
 fn offers(pins: &[&'static Interface], node: &Node) -> Vec<Offer> {
     let names = |pin: &str, all: &[outlast_core::Named]| {
         let may = all.iter().map(|named| named.name).filter(|name| node.may.has(pin, name));
@@ -273,4 +282,19 @@ fn offers(pins: &[&'static Interface], node: &Node) -> Vec<Offer> {
         events: names(pin.name, pin.events),
     };
     offered.map(offer).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::network;
+
+    #[test]
+    fn all_addresses_that_somebody_has_for_the_asking_count_as_one() {
+        let is_one = |a: &str, b: &str| {
+            let [a, b] = [a, b].map(|address| network(address.parse::<std::net::IpAddr>().unwrap().to_canonical()));
+            a == b
+        };
+        assert!(is_one("2001:db8:0:1::7", "2001:db8:0:1:ffff::1") && !is_one("2001:db8:0:1::7", "2001:db8:0:2::7"));
+        assert!(is_one("::ffff:192.0.2.1", "192.0.2.1") && !is_one("::ffff:192.0.2.1", "::ffff:192.0.2.2"));
+    }
 }
