@@ -43,6 +43,8 @@ impl Machine {
         if modules.iter().any(|manifest| manifest.name == oshang::NAME) {
             kernel.protect(oshang::NAME, oshang::MACHINE, Payload::of(settings)?)?;
         }
+        let every = desk.borrow().every;
+        desk.borrow_mut().usual = every;
         Ok(Self { kernel, desk, hub, queues: OnceCell::new(), programs: Programs::new(settings.timeout / 5) })
     }
 

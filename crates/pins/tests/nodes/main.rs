@@ -10,6 +10,7 @@ use outlast_interfaces::FOR_OTHER_NODES;
 use outlast_pins::Machine;
 use std::net::SocketAddr;
 use std::sync::mpsc::{channel, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex};
 use std::thread::{spawn, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -27,12 +28,16 @@ enum Inbox {
 /// A machine as the daemon has one, in a thread of its own.
 struct Host {
     inbox: Sender<Inbox>,
+    /// How often it looks.
+    every: Arc<Mutex<Option<Duration>>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Host {
     fn begin(modules: &'static [Manifest]) -> Self {
         let (inbox, news) = channel();
+        let every = Arc::new(Mutex::new(None));
+        let shown = Arc::clone(&every);
         let thread = spawn(move || {
             let mut machine = Machine::new(&Settings::default(), modules).unwrap();
             let mut looked = Instant::now();
@@ -43,13 +48,14 @@ impl Host {
                     Err(RecvTimeoutError::Timeout) => (),
                     Ok(Inbox::End) | Err(_) => return,
                 }
+                *shown.lock().unwrap() = machine.every();
                 if machine.every().is_some_and(|every| looked.elapsed() >= every) {
                     looked = Instant::now();
                     machine.look();
                 }
             }
         });
-        Self { inbox, thread: Some(thread) }
+        Self { inbox, every, thread: Some(thread) }
     }
 
     /// Lets this one in, which may use that.

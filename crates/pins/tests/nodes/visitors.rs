@@ -3,10 +3,12 @@
 use crate::{Host, Inbox, EVERY, LONG, PATIENCE};
 use outlast_channel::{queue, Channel, Hub, Key, May, News, Node, Nodes, Out, PublicKey, To};
 use outlast_core::{Calls, Event, Failure, Manifest, Module, Payload};
+use outlast_interfaces::oshang::Settings;
 use outlast_interfaces::{schl, FOR_OTHER_NODES};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::Instant;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 /// One that wants to be told of each look.
 fn visit(own: &Key, address: SocketAddr, key: PublicKey) -> (Channel, Out) {
@@ -108,5 +110,31 @@ fn what_a_visitor_of_one_channel_wanted_is_not_told_to_one_of_the_next() {
     while began.elapsed() < EVERY * 20 {
         let told = news.within(EVERY).filter(is_told);
         assert_eq!(told, None);
+    }
+}
+
+#[test]
+fn a_machine_is_looked_at_as_often_as_visitors_want_it_as_long_as_they_do() {
+    let modules = [outlast_modules::of_machine(), outlast_modules::for_other_nodes()].concat();
+    let host = Host::begin(Box::leak(modules.into_boxed_slice()));
+    let [own, other] = [0; 2].map(|_| Key::transient().unwrap());
+    let looks = |every: Duration| {
+        let began = Instant::now();
+        while *host.every.lock().unwrap() != Some(every) {
+            assert!(began.elapsed() < LONG, "{:?}, not {every:?}", host.every);
+            sleep(EVERY);
+        }
+    };
+    let usual = Settings::default().every;
+    looks(usual);
+    let listening = host.listen(&own, other.public(), &["schl"]);
+    for _ in 0..2 {
+        let (visiting, news) = visit(&other, listening.address().unwrap(), own.public());
+        hear(&news, "it is there", |news| matches!(news, News::Returned { .. }));
+        let every = Payload::of(&EVERY).unwrap();
+        assert_eq!(visiting.remote(0).unwrap().issue_cmd(schl::NAME, schl::WATCH, &every), Ok(Payload::NONE));
+        looks(EVERY);
+        drop(visiting);
+        looks(usual);
     }
 }
