@@ -29,6 +29,7 @@ mod status;
 #[cfg(test)]
 mod tests;
 mod tls;
+mod work;
 
 pub use calling::News;
 pub use channel::{Channel, Error, Hub, To};
