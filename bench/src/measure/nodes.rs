@@ -78,8 +78,8 @@ impl Measurement for Nodes {
 fn begin(file: &File, own: &Key) -> Outcome<(Channel, mpsc::Receiver<Visit>, Out)> {
     let (to_visits, visits) = mpsc::channel();
     let (to_news, news) = queue();
-    let to =
-        To { visits: Box::new(move |visit| drop(to_visits.send(visit))), news: to_news, notices: Box::new(|_| ()) };
+    let visits_to = Box::new(move |visit| drop(to_visits.send(visit)));
+    let to = |_: &Hub| To { visits: visits_to, news: to_news, notices: Box::new(|_| ()) };
     let channel = Channel::begin(file, own, vec![&schl::INTERFACE], to);
     Ok((channel.map_err(|e| Failure::NotHere(e.to_string()))?, visits, news))
 }

@@ -3,6 +3,7 @@
 use crate::frame::{Answer, Ask, Frame, Offer, Told, MOST_OPEN};
 use crate::link::{Link, Why};
 use crate::nodes::Node;
+use crate::ready::Ready;
 use crate::status::{Standing, Status};
 use crate::tls;
 use crate::Key;
@@ -137,7 +138,7 @@ impl Calling {
     }
 
     /// Is used from now on, or no longer.
-    pub fn want_pin(&mut self, pin: String, is_wanted: bool, reply: Option<Reply>) {
+    pub fn want_pin(&mut self, pin: String, is_wanted: bool) {
         let ask = match is_wanted {
             true => Ask::Use { pin: pin.clone() },
             false => Ask::Release { pin: pin.clone() },
@@ -147,10 +148,7 @@ impl Calling {
             false => self.pins.remove(&pin),
         };
         if self.is_open() {
-            self.ask(reply.map_or(Asked::Want(pin), Asked::Of), ask);
-        } else if let Some(reply) = reply {
-            // As soon as it can be.
-            let _ = reply.send(Ok(Payload::NONE));
+            self.ask(Asked::Want(pin), ask);
         }
     }
 
@@ -199,12 +197,12 @@ impl Calling {
     }
 
     /// Goes on; what has happened goes to `news`.
-    pub fn step(&mut self, now: Instant, patience: Duration, news: &mut Vec<News>) {
+    pub fn step(&mut self, now: Instant, patience: Duration, ready: &Ready, news: &mut Vec<News>) {
         let went = match &mut self.state {
             State::Waiting { until } if now < *until => Ok(()),
             State::Waiting { .. } => self.connect(now),
             State::Connecting { .. } => self.is_connected(now, patience),
-            State::Up(_) => self.speak(now, patience, news),
+            State::Up(_) => self.speak(now, patience, ready, news),
         };
         if let Err(why) = went {
             self.lose(why, now, patience);
@@ -273,13 +271,13 @@ impl Calling {
         Ok(())
     }
 
-    fn speak(&mut self, now: Instant, patience: Duration, news: &mut Vec<News>) -> Result<(), Why> {
+    fn speak(&mut self, now: Instant, patience: Duration, ready: &Ready, news: &mut Vec<News>) -> Result<(), Why> {
         let State::Up(link) = &mut self.state else { return Ok(()) };
         let was_open = link.is_open;
         if self.backlog.len() > MOST_BACKLOG {
             return Err(Why::DoesNotAnswer);
         }
-        let frames = link.step(now, patience)?;
+        let frames = link.step(now, patience, ready.has(link.file()))?;
         if link.is_open && !was_open {
             self.begin(now, news);
         }
@@ -295,7 +293,10 @@ impl Calling {
                 _ => return Err(Why::Unexpected),
             }
         }
-        Ok(())
+        match &mut self.state {
+            State::Up(link) => link.ended(),
+            _ => Ok(()),
+        }
     }
 
     /// It is there, and knows nothing of what was wanted.
@@ -323,7 +324,8 @@ impl Calling {
             (Asked::Of(reply), Err(why)) => drop(reply.send(Err(why))),
             _ => return Err(Why::Unexpected),
         }
-        if let Some((asked, ask)) = self.backlog.pop_front() {
+        while self.open.len() < MOST_OPEN / 2 {
+            let Some((asked, ask)) = self.backlog.pop_front() else { break };
             self.ask(asked, ask);
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! The thread that all connections belong to: it waits for whichever has something, and never for one of them.
+//! All connections, as others have them: a thread ([`Work`]) that is told what is wanted, and tells what comes in.
 
 use crate::calling::{Calling, Reply};
 use crate::frame::{Answer, Told};
@@ -6,14 +6,15 @@ use crate::key::Key;
 use crate::news;
 use crate::nodes::Nodes;
 use crate::remote::Remote;
-use crate::serving::{Notice, Serving, Visit};
-use crate::status::{Standing, Status};
+use crate::serving::{Serving, Visit};
+use crate::status::Status;
+use crate::work::Work;
 use outlast_core::{Interface, Payload};
-use rustix::event::{eventfd, poll, EventfdFlags, PollFd, PollFlags, Timespec};
+use rustix::event::{eventfd, EventfdFlags};
 use std::net::{SocketAddr, TcpListener};
-use std::os::fd::{AsFd, OwnedFd};
-use std::sync::mpsc::{channel, Receiver, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::os::fd::OwnedFd;
+use std::sync::mpsc::{channel, Sender};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -32,11 +33,13 @@ pub enum Error {
 
 /// What others want of the thread.
 pub(crate) enum Command {
-    Use { node: usize, pin: String, is_wanted: bool, reply: Option<Reply> },
+    Use { node: usize, pin: String, is_wanted: bool },
     Want { node: usize, pin: String, event: String, is_wanted: bool },
     Issue { node: usize, pin: String, operation: String, argument: Payload, reply: Reply },
     Answer { visitor: u64, id: u64, answer: Result<Answer, String> },
     Tell { visitor: u64, told: Told },
+    Part { why: String },
+    Show { reply: Sender<Vec<Status>> },
     Stop,
 }
 
@@ -65,11 +68,16 @@ impl Hub {
     pub fn tell(&self, visitor: u64, told: Told) {
         self.say(Command::Tell { visitor, told });
     }
+
+    /// Whoever has done what other nodes asked for knows nothing of it any more. They are disconnected, and say again what they want when they are back.
+    pub fn part(&self, why: &str) {
+        self.say(Command::Part { why: why.into() });
+    }
 }
 
 /// Where what comes in goes to.
 pub struct To {
-    /// What other nodes ask for.
+    /// What other nodes ask for. Of each that has asked for something it is said when it has gone, also when all ends.
     pub visits: Box<dyn FnMut(Visit) + Send>,
     /// What happens on other nodes.
     pub news: news::In,
@@ -81,7 +89,6 @@ pub struct To {
 pub struct Channel {
     hub: Hub,
     thread: Option<JoinHandle<()>>,
-    statuses: Arc<Mutex<Vec<Status>>>,
     names: Vec<String>,
     patience: Duration,
     address: Option<SocketAddr>,
@@ -89,10 +96,16 @@ pub struct Channel {
 
 impl Channel {
     /// Listens if the file says so, and connects to all nodes that have an address. `pins`: what they may use here if they are allowed to.
+    /// `to` is given what answers go through before anybody can have asked.
     ///
     /// # Errors
     /// That is not possible.
-    pub fn begin(nodes: &Nodes, own: &Key, pins: Vec<&'static Interface>, to: To) -> Result<Self, Error> {
+    pub fn begin(
+        nodes: &Nodes,
+        own: &Key,
+        pins: Vec<&'static Interface>,
+        to: impl FnOnce(&Hub) -> To,
+    ) -> Result<Self, Error> {
         if let Some(node) = nodes.nodes.iter().find(|node| node.key == own.public()) {
             return Err(Error::OwnKey(node.name.clone()));
         }
@@ -114,22 +127,20 @@ impl Channel {
         let wake = eventfd(0, flags).map_err(|e| Error::System("be woken", e.into()))?;
         let (commands, receiver) = channel();
         let hub = Hub { commands, wake: Arc::new(wake) };
-        let statuses = Arc::new(Mutex::new(Vec::new()));
         let work = Work {
             nodes: nodes.clone(),
             serving,
             calling,
             wake: Arc::clone(&hub.wake),
             commands: receiver,
-            to,
-            statuses: Arc::clone(&statuses),
+            to: to(&hub),
             began: SystemTime::now(),
             full_until: None,
         };
         let thread = std::thread::Builder::new().name("nodes".into()).spawn(move || work.run());
         let thread = thread.map_err(|e| Error::System("start a thread", e))?;
         let names = nodes.nodes.iter().map(|node| node.name.clone()).collect();
-        Ok(Self { hub, thread: Some(thread), statuses, names, patience: nodes.patience, address })
+        Ok(Self { hub, thread: Some(thread), names, patience: nodes.patience, address })
     }
 
     pub fn hub(&self) -> Hub {
@@ -157,9 +168,11 @@ impl Channel {
         self.hub.say(Command::Stop);
     }
 
-    /// What is known of all nodes now.
+    /// What is known of all nodes now; of none when it has ended.
     pub fn statuses(&self) -> Vec<Status> {
-        self.statuses.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let (reply, answer) = channel();
+        self.hub.say(Command::Show { reply });
+        answer.recv().unwrap_or_default()
     }
 }
 
@@ -170,143 +183,5 @@ impl Drop for Channel {
             // What it panicked with was said.
             let _ = thread.join();
         }
-    }
-}
-
-struct Work {
-    nodes: Nodes,
-    serving: Option<Serving>,
-    calling: Vec<Calling>,
-    wake: Arc<OwnedFd>,
-    commands: Receiver<Command>,
-    to: To,
-    statuses: Arc<Mutex<Vec<Status>>>,
-    began: SystemTime,
-    /// The kernel had no room for others.
-    full_until: Option<Instant>,
-}
-
-/// How long others are not let in for lack of room.
-const FULL: Duration = Duration::from_millis(100);
-
-impl Work {
-    fn run(mut self) {
-        let patience = self.nodes.patience;
-        let tick = (patience / 16).clamp(Duration::from_millis(5), Duration::from_millis(250));
-        loop {
-            let can_accept = self.wait(tick);
-            let now = Instant::now();
-            if self.obey() {
-                break;
-            }
-            let (mut news, mut visits, mut notices) = (Vec::new(), Vec::new(), Vec::new());
-            for calling in &mut self.calling {
-                calling.step(now, patience, &mut news);
-            }
-            if let Some(serving) = &mut self.serving {
-                if can_accept && !serving.accept(now) {
-                    self.full_until = Some(now + FULL);
-                }
-                serving.step(now, patience, &mut visits, &mut notices);
-            }
-            news.into_iter().for_each(|news| self.to.news.push(news));
-            visits.into_iter().for_each(|visit| (self.to.visits)(visit));
-            notices.iter().for_each(|Notice(line)| (self.to.notices)(line));
-            self.show();
-        }
-        let why = "it ends, or reads its files again";
-        self.calling.into_iter().for_each(|calling| calling.close(why));
-        if let Some(serving) = self.serving {
-            serving.close(why);
-        }
-    }
-
-    /// Whether others want to be let in.
-    fn wait(&mut self, tick: Duration) -> bool {
-        if self.full_until.is_some_and(|until| Instant::now() >= until) {
-            self.full_until = None;
-        }
-        let mut files = vec![PollFd::new(&*self.wake, PollFlags::IN)];
-        let listens = self.serving.as_ref().filter(|_| self.full_until.is_none());
-        if let Some(serving) = listens {
-            files.push(PollFd::from_borrowed_fd(serving.listener().as_fd(), PollFlags::IN));
-        }
-        for (file, wants) in self.calling.iter().filter_map(Calling::poll) {
-            files.push(PollFd::from_borrowed_fd(file, wants));
-        }
-        for link in self.serving.iter().flat_map(Serving::links) {
-            files.push(PollFd::from_borrowed_fd(link.file(), link.wants()));
-        }
-        let timeout = Timespec { tv_sec: tick.as_secs() as i64, tv_nsec: tick.subsec_nanos().into() };
-        // Whatever ends the wait, all of them are looked at.
-        let _ = poll(&mut files, Some(&timeout));
-        let can_accept = listens.is_some() && files.get(1).is_some_and(|file| !file.revents().is_empty());
-        let _ = rustix::io::read(&*self.wake, &mut [0; 8]);
-        can_accept
-    }
-
-    /// Does what others want. True: to stop.
-    fn obey(&mut self) -> bool {
-        while let Ok(command) = self.commands.try_recv() {
-            match command {
-                Command::Stop => return true,
-                Command::Use { node, pin, is_wanted, reply } => {
-                    if let Some(calling) = self.of(node) {
-                        calling.want_pin(pin, is_wanted, reply);
-                    }
-                }
-                Command::Want { node, pin, event, is_wanted } => {
-                    if let Some(calling) = self.of(node) {
-                        calling.want_event(pin, event, is_wanted);
-                    }
-                }
-                Command::Issue { node, pin, operation, argument, reply } => {
-                    if let Some(calling) = self.of(node) {
-                        calling.command(pin, operation, argument, reply);
-                    }
-                }
-                Command::Answer { visitor, id, answer } => {
-                    if let Some(serving) = &mut self.serving {
-                        serving.answer(visitor, id, answer);
-                    }
-                }
-                Command::Tell { visitor, told } => {
-                    let what = format!("{}/{}", told.pin, told.name);
-                    let is_told = self.serving.as_mut().is_none_or(|serving| serving.tell(visitor, told));
-                    if !is_told {
-                        (self.to.notices)(&format!("an event {what} is too long to be told to another node"));
-                    }
-                }
-            }
-        }
-        false
-    }
-
-    /// A node without an address cannot be used; whoever waits for an answer learns so as its sender is dropped.
-    fn of(&mut self, node: usize) -> Option<&mut Calling> {
-        self.calling.iter_mut().find(|calling| calling.number() == node)
-    }
-
-    fn show(&self) {
-        let here = self.serving.as_ref().map(Serving::here).unwrap_or_default();
-        let status = |(number, node): (usize, &crate::nodes::Node)| {
-            let used = self.calling.iter().find(|calling| calling.number() == number).map(Calling::status);
-            let uses_us = here.contains(&number);
-            let awaited = || Status {
-                node: node.name.clone(),
-                address: None,
-                key: node.key.to_string(),
-                standing: if uses_us { Standing::Here } else { Standing::Awaited },
-                since: self.began,
-                round_trip: None,
-                why: None,
-                offers: Vec::new(),
-                may: node.may.words(),
-                uses_us,
-            };
-            Status { uses_us, ..used.unwrap_or_else(awaited) }
-        };
-        let all = self.nodes.nodes.iter().enumerate().map(status).collect();
-        *self.statuses.lock().unwrap_or_else(PoisonError::into_inner) = all;
     }
 }

@@ -10,8 +10,12 @@ pub const VERSION: u16 = 1;
 pub const LONGEST: usize = 1 << 20;
 /// No name of a pin, operation or event is longer.
 pub const LONGEST_NAME: usize = 64;
-/// Nor is what is said in words.
+/// Nor is what is said in words, in which there are no control characters: it is shown to people.
 pub const LONGEST_TEXT: usize = 1024;
+/// Nor is the argument of an operation: whoever serves others has more to do.
+pub const LONGEST_ARGUMENT: usize = 16 << 10;
+/// As many pins may be offered, each with so many operations and events.
+const MOST_OFFERED: usize = 64;
 /// As many questions of one node may be open.
 pub const MOST_OPEN: usize = 64;
 
@@ -103,15 +107,15 @@ pub enum Malformed {
     TooLong(usize),
     /// a frame that cannot be read
     Unreadable,
-    /// a name or text that is too long
-    LongText,
+    /// a name, text or argument that is too long, or no text
+    OutOfBounds,
 }
 
-/// Appends a frame. False: it is too long, and nothing was appended.
+/// Appends a frame. False: it or something in it is too long, and nothing was appended.
 #[must_use]
-pub fn write(out: &mut Vec<u8>, frame: &Frame) -> bool {
+pub fn write(out: &mut impl Extend<u8>, frame: &Frame) -> bool {
     match postcard::to_allocvec(frame) {
-        Ok(bytes) if bytes.len() <= LONGEST => {
+        Ok(bytes) if bytes.len() <= LONGEST && is_in_bounds(frame) => {
             out.extend((bytes.len() as u32).to_be_bytes());
             out.extend(bytes);
             true
@@ -124,10 +128,13 @@ pub fn write(out: &mut Vec<u8>, frame: &Frame) -> bool {
 #[derive(Default)]
 pub struct Reader {
     bytes: Vec<u8>,
+    /// As many were taken already.
+    taken: usize,
 }
 
 impl Reader {
     pub fn push(&mut self, bytes: &[u8]) {
+        self.bytes.drain(..std::mem::take(&mut self.taken));
         self.bytes.extend(bytes);
     }
 
@@ -136,7 +143,7 @@ impl Reader {
     /// # Errors
     /// It is none. Nothing can be read after that.
     pub fn take(&mut self) -> Result<Option<Frame>, Malformed> {
-        let Some((length, rest)) = self.bytes.split_first_chunk() else { return Ok(None) };
+        let Some((length, rest)) = self.bytes[self.taken..].split_first_chunk() else { return Ok(None) };
         let length = u32::from_be_bytes(*length) as usize;
         if length > LONGEST {
             return Err(Malformed::TooLong(length));
@@ -146,39 +153,45 @@ impl Reader {
             Ok((frame, [])) => frame,
             _ => return Err(Malformed::Unreadable),
         };
-        self.bytes.drain(..4 + length);
-        is_in_bounds(&frame).then_some(Some(frame)).ok_or(Malformed::LongText)
+        self.taken += 4 + length;
+        is_in_bounds(&frame).then_some(Some(frame)).ok_or(Malformed::OutOfBounds)
     }
 }
 
 fn is_in_bounds(frame: &Frame) -> bool {
-    let name = |name: &String| name.len() <= LONGEST_NAME;
-    let text = |text: &String| text.len() <= LONGEST_TEXT;
+    let is_legible = |text: &String, longest| text.len() <= longest && !text.contains(char::is_control);
+    let name = |name: &String| is_legible(name, LONGEST_NAME);
+    let text = |text: &String| is_legible(text, LONGEST_TEXT);
     match frame {
         Frame::Hello { .. } | Frame::Ping(_) | Frame::Pong(_) => true,
         Frame::Ask { ask, .. } => match ask {
             Ask::Describe => true,
             Ask::Use { pin } | Ask::Release { pin } => name(pin),
-            Ask::Command { pin, operation: other, .. }
-            | Ask::Subscribe { pin, event: other }
-            | Ask::Unsubscribe { pin, event: other } => name(pin) && name(other),
+            Ask::Command { pin, operation, argument } => {
+                name(pin) && name(operation) && argument.len() <= LONGEST_ARGUMENT
+            }
+            Ask::Subscribe { pin, event: other } | Ask::Unsubscribe { pin, event: other } => name(pin) && name(other),
         },
-        Frame::Answer { answer: Ok(Answer::Pins(pins)), .. } => pins
-            .iter()
-            .all(|pin| name(&pin.name) && text(&pin.what) && pin.operations.iter().chain(&pin.events).all(name)),
+        Frame::Answer { answer: Ok(Answer::Pins(pins)), .. } => {
+            let offer = |Offer { name: pin, what, operations, events }: &Offer| {
+                let is_short = operations.len() + events.len() <= MOST_OFFERED;
+                is_short && name(pin) && text(what) && operations.iter().chain(events).all(name)
+            };
+            pins.len() <= MOST_OFFERED && pins.iter().all(offer)
+        }
         Frame::Answer { answer: Ok(_), .. } => true,
         Frame::Answer { answer: Err(why), .. } | Frame::Bye(why) => text(why),
         Frame::Event(told) => name(&told.pin) && name(&told.name) && told.program.as_ref().is_none_or(text),
     }
 }
 
-/// As much of a text as may be said.
-pub fn shortened(text: &str) -> String {
+/// As much of a text as may be said, and as it may be.
+pub fn legible(text: &str) -> String {
     let mut end = text.len().min(LONGEST_TEXT);
     while !text.is_char_boundary(end) {
         end -= 1;
     }
-    text[..end].into()
+    text[..end].replace(char::is_control, " ")
 }
 
 #[cfg(test)]
@@ -269,21 +282,46 @@ mod tests {
 
     #[test]
     fn bounds_hold_at_their_edges() {
-        let ask = |length| Frame::Ask { id: 1, ask: Ask::Use { pin: "p".repeat(length) } };
+        // What another one says who does not keep to them is refused, and it is not said here.
         let read = |frame: &Frame| {
-            let mut bytes = Vec::new();
-            assert!(write(&mut bytes, frame));
+            let bytes = postcard::to_allocvec(frame).unwrap();
             let mut reader = Reader::default();
+            reader.push(&(bytes.len() as u32).to_be_bytes());
             reader.push(&bytes);
-            reader.take()
+            let read = reader.take();
+            assert_eq!(write(&mut Vec::new(), frame), read.is_ok());
+            read
         };
-        assert_eq!(read(&ask(LONGEST_NAME)), Ok(Some(ask(LONGEST_NAME))));
-        assert_eq!(read(&ask(LONGEST_NAME + 1)), Err(Malformed::LongText));
+        let name = |pin: String| Frame::Ask { id: 1, ask: Ask::Use { pin } };
+        let argument = |length: usize| {
+            let argument = Payload::of(&vec![0u8; length]).unwrap();
+            Frame::Ask { id: 1, ask: Ask::Command { pin: "p".into(), operation: "o".into(), argument } }
+        };
+        let offer = |pins: usize, events: usize| {
+            let events = vec!["e".into(); events];
+            let offer = Offer { name: "p".into(), what: "w".into(), operations: vec!["o".into()], events };
+            Frame::Answer { id: 1, answer: Ok(Answer::Pins(vec![offer; pins])) }
+        };
+        let edges = [
+            (name("p".repeat(LONGEST_NAME)), name("p".repeat(LONGEST_NAME + 1))),
+            (name("p".into()), name("p\n".into())),
+            (Frame::Bye("w".repeat(LONGEST_TEXT)), Frame::Bye("w".repeat(LONGEST_TEXT + 1))),
+            (Frame::Bye("ü".into()), Frame::Bye("\u{1b}[2J".into())),
+            // The length is two bytes of it.
+            (argument(LONGEST_ARGUMENT - 2), argument(LONGEST_ARGUMENT - 1)),
+            (offer(MOST_OFFERED, 1), offer(MOST_OFFERED + 1, 1)),
+            (offer(1, MOST_OFFERED - 1), offer(1, MOST_OFFERED)),
+        ];
+        for (good, bad) in edges {
+            assert_eq!(read(&good), Ok(Some(good)));
+            assert!(read(&bad) == Err(Malformed::OutOfBounds), "{bad:?}");
+        }
         let mut reader = Reader::default();
         reader.push(&(LONGEST as u32 + 1).to_be_bytes());
         assert_eq!(reader.take(), Err(Malformed::TooLong(LONGEST + 1)));
         let payload = Payload::of(&vec![0u8; LONGEST]).unwrap();
         assert!(!write(&mut Vec::new(), &Frame::Answer { id: 1, answer: Ok(Answer::Result(payload)) }));
-        assert_eq!(shortened(&"ä".repeat(LONGEST_TEXT)).len(), LONGEST_TEXT);
+        assert_eq!(legible(&"ä".repeat(LONGEST_TEXT)).len(), LONGEST_TEXT);
+        assert_eq!(legible("a\nb\u{9b}c"), "a b c");
     }
 }

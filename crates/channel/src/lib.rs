@@ -22,12 +22,14 @@ mod link;
 mod may;
 mod news;
 mod nodes;
+mod ready;
 mod remote;
 mod serving;
 mod status;
 #[cfg(test)]
 mod tests;
 mod tls;
+mod work;
 
 pub use calling::News;
 pub use channel::{Channel, Error, Hub, To};

@@ -4,6 +4,7 @@ use crate::frame::{self, Frame, Malformed, Reader, VERSION};
 use crate::key::PublicKey;
 use rustix::event::PollFlags;
 use rustls::{AlertDescription, CertificateError, Connection};
+use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -67,7 +68,7 @@ pub struct Link {
     stream: TcpStream,
     tls: Connection,
     reader: Reader,
-    out: Vec<u8>,
+    out: VecDeque<u8>,
     began: Instant,
     heard: Instant,
     pinged: Instant,
@@ -76,6 +77,8 @@ pub struct Link {
     pub round_trip: Option<Duration>,
     /// Both have said hello.
     pub is_open: bool,
+    /// The other side has ended it.
+    ended: Option<Why>,
 }
 
 impl Link {
@@ -87,13 +90,14 @@ impl Link {
             stream,
             tls,
             reader: Reader::default(),
-            out: Vec::new(),
+            out: VecDeque::new(),
             began: now,
             heard: now,
             pinged: now,
             epoch: now,
             round_trip: None,
             is_open: false,
+            ended: None,
         };
         link.send(&Frame::hello());
         Ok(link)
@@ -138,10 +142,28 @@ impl Link {
         self.heard
     }
 
-    /// Reads and writes what can be; what was said, without hellos and signs of life.
-    pub fn step(&mut self, now: Instant, patience: Duration) -> Result<Vec<Frame>, Why> {
+    /// Whether more waits to be sent than is kept for one that does not read.
+    pub fn is_full(&self) -> bool {
+        self.out.len() > MOST_UNREAD
+    }
+
+    /// Has the other side ended it, and why? To be asked when all that it had said before is seen to.
+    ///
+    /// # Errors
+    /// It has.
+    pub fn ended(&mut self) -> Result<(), Why> {
+        self.ended.take().map_or(Ok(()), Err)
+    }
+
+    /// Writes what can be, and reads if there is something, `has_more`; what was said, without hellos and signs of life.
+    pub fn step(&mut self, now: Instant, patience: Duration, has_more: bool) -> Result<Vec<Frame>, Why> {
         let mut frames = Vec::new();
-        let read = self.read(now, &mut frames);
+        let is_silent = now.duration_since(self.heard) >= patience || !self.is_open && self.age(now) >= patience;
+        // Who judges may have been kept from what has come by now.
+        let read = if has_more || is_silent { self.read(now, &mut frames) } else { Ok(()) };
+        if self.ended.is_some() {
+            return Ok(frames);
+        }
         if self.is_open && now.duration_since(self.pinged) >= patience / SIGNS {
             self.pinged = now;
             let at = now.duration_since(self.epoch).as_micros() as u64;
@@ -151,11 +173,10 @@ impl Link {
         let written = self.write();
         read?;
         written?;
-        // What has come by now was read: who judges may have been kept from it.
-        if now.duration_since(self.heard) >= patience || !self.is_open && now.duration_since(self.began) >= patience {
+        if now.duration_since(self.heard) >= patience || !self.is_open && self.age(now) >= patience {
             return Err(Why::Silent(patience));
         }
-        match self.out.len() > MOST_UNREAD {
+        match self.is_full() {
             true => Err(Why::DoesNotRead),
             false => Ok(frames),
         }
@@ -164,7 +185,7 @@ impl Link {
     fn read(&mut self, now: Instant, frames: &mut Vec<Frame>) -> Result<(), Why> {
         let mut bytes = [0; 16 << 10];
         let mut total = 0;
-        while total < MOST_AT_ONCE {
+        while total < MOST_AT_ONCE && self.ended.is_none() {
             let count = match self.tls.read_tls(&mut self.stream) {
                 Err(e) if e.kind() == ErrorKind::WouldBlock => break,
                 Err(e) if e.kind() == ErrorKind::Interrupted => continue,
@@ -172,7 +193,7 @@ impl Link {
             };
             let state = self.tls.process_new_packets().map_err(|e| in_words(&e))?;
             let mut left = state.plaintext_bytes_to_read();
-            while left > 0 {
+            while left > 0 && self.ended.is_none() {
                 let count = self.tls.reader().read(&mut bytes).map_err(system)?;
                 left = left.saturating_sub(count);
                 self.heard = now;
@@ -183,21 +204,11 @@ impl Link {
                 }
             }
             if count == 0 || state.peer_has_closed() {
-                // What came before counts; a goodbye says why.
-                return match frames.iter().position(|frame| matches!(frame, Frame::Bye(_))) {
-                    Some(at) => match frames.swap_remove(at) {
-                        Frame::Bye(why) => Err(Why::Bye(why)),
-                        _ => Err(Why::Closed),
-                    },
-                    None => Err(Why::Closed),
-                };
+                self.ended.get_or_insert(Why::Closed);
             }
             total += count;
         }
-        match frames.iter().find_map(|frame| if let Frame::Bye(why) = frame { Some(why.clone()) } else { None }) {
-            Some(why) => Err(Why::Bye(why)),
-            None => Ok(()),
-        }
+        Ok(())
     }
 
     fn take(&mut self, now: Instant, frames: &mut Vec<Frame>) -> Result<(), Why> {
@@ -208,7 +219,10 @@ impl Link {
                     (false, b"outlast", VERSION) => self.is_open = true,
                     _ => return Err(Why::Version),
                 },
-                Frame::Bye(_) => frames.push(frame),
+                Frame::Bye(why) => {
+                    self.ended = Some(Why::Bye(why));
+                    return Ok(());
+                }
                 _ if !self.is_open => return Err(Why::Unexpected),
                 Frame::Ping(sign) => {
                     self.send(&Frame::Pong(sign));
@@ -226,7 +240,7 @@ impl Link {
     fn write(&mut self) -> Result<(), Why> {
         loop {
             if !self.out.is_empty() && !self.tls.is_handshaking() {
-                let count = self.tls.writer().write(&self.out).map_err(system)?;
+                let count = self.tls.writer().write(self.out.as_slices().0).map_err(system)?;
                 self.out.drain(..count);
             }
             if !self.tls.wants_write() {
@@ -244,7 +258,7 @@ impl Link {
     /// Says that this is the end, if there is room for it, and why.
     pub fn close(mut self, why: &str) {
         if !self.tls.is_handshaking() {
-            self.send(&Frame::Bye(frame::shortened(why)));
+            self.send(&Frame::Bye(frame::legible(why)));
         }
         // The one may have gone, and is told so as well then.
         let _ = self.write();

@@ -23,22 +23,19 @@ impl Remote {
         &self.name
     }
 
-    /// Uses a pin from now on, also after the node has been away; while it is, this is not known to be possible.
-    ///
-    /// # Errors
-    /// In words: the node refuses.
-    pub fn use_pin(&self, pin: &str) -> Result<(), String> {
-        let (reply, answer) = channel();
-        self.hub.say(Command::Use { node: self.number, pin: pin.into(), is_wanted: true, reply: Some(reply) });
-        let used = self.wait(&answer).map(drop);
-        if used.is_err() {
-            self.release_pin(pin);
-        }
-        used
+    /// For so long an answer is waited for.
+    pub fn patience(&self) -> Duration {
+        self.limit
+    }
+
+    /// Uses a pin from now on, also after the node has been away. That it refuses is news, whenever it does: it may
+    /// be asked for this before it is there, and think otherwise later.
+    pub fn use_pin(&self, pin: &str) {
+        self.hub.say(Command::Use { node: self.number, pin: pin.into(), is_wanted: true });
     }
 
     pub fn release_pin(&self, pin: &str) {
-        self.hub.say(Command::Use { node: self.number, pin: pin.into(), is_wanted: false, reply: None });
+        self.hub.say(Command::Use { node: self.number, pin: pin.into(), is_wanted: false });
     }
 
     /// Wants to be told of an event, or no longer.

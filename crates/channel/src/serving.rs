@@ -4,23 +4,29 @@ use crate::frame::{Answer, Ask, Frame, Offer, Told, MOST_OPEN};
 use crate::key::PublicKey;
 use crate::link::{Link, Why};
 use crate::nodes::Node;
+use crate::ready::Ready;
 use crate::tls;
 use crate::Key;
 use outlast_core::Interface;
 use rustls::{ServerConfig, ServerConnection};
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv6Addr, TcpListener};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// As many may be connected who have not said who they are, of one address and of all. The oldest has to go for another one, so that
+/// As many may be connected who have not said who they are, of one network and of all. The oldest has to go for another one, so that
 /// who sends nothing keeps nobody out.
 const MOST_STRANGERS: usize = 64;
-const MOST_OF_ADDRESS: usize = 16;
-/// So many lines a minute may a log get of those.
+const MOST_OF_NETWORK: usize = 16;
+/// So many lines a minute may a log get of all of those, and of each node that is known.
 const MOST_LINES: u32 = 8;
+const MOST_LINES_OF_NODE: u32 = 32;
 /// So many are let in at once.
 const MOST_AT_ONCE: usize = 16;
+
+/// The number of the next visitor.
+static NEXT: AtomicU64 = AtomicU64::new(0);
 
 /// What a node that uses this one asks for, or that it is gone.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,10 +48,10 @@ pub struct Serving {
     config: Arc<ServerConfig>,
     nodes: Vec<Node>,
     pins: Vec<&'static Interface>,
+    /// By numbers that grow, and that none has had before in this process: whoever serves them outlives this.
     visitors: BTreeMap<u64, Visitor>,
-    next: u64,
-    /// How many lines strangers have had logged since when.
-    said: (u32, Instant),
+    /// How many lines were logged of each node, or of strangers, since when.
+    said: BTreeMap<Option<usize>, (u32, Instant)>,
 }
 
 /// What is worth a line of a log.
@@ -60,7 +66,7 @@ impl Serving {
     ) -> Result<Self, rustls::Error> {
         let keys: Vec<PublicKey> = nodes.iter().map(|node| node.key).collect();
         let config = tls::server(own, keys)?;
-        Ok(Self { listener, config, nodes, pins, visitors: BTreeMap::new(), next: 0, said: (0, Instant::now()) })
+        Ok(Self { listener, config, nodes, pins, visitors: BTreeMap::new(), said: BTreeMap::new() })
     }
 
     pub fn listener(&self) -> &TcpListener {
@@ -90,19 +96,19 @@ impl Serving {
             let Ok(link) = tls.map_err(std::io::Error::other).and_then(|tls| Link::new(stream, tls.into(), now)) else {
                 continue;
             };
+            let from = from.ip().to_canonical();
             self.make_room(from);
-            self.visitors.insert(self.next, Visitor { link, from: from.ip(), node: None, open: BTreeSet::new() });
-            self.next += 1;
+            let visitor = Visitor { link, from, node: None, open: BTreeSet::new() };
+            self.visitors.insert(NEXT.fetch_add(1, Relaxed), visitor);
         }
         true
     }
 
-    fn make_room(&mut self, from: SocketAddr) {
+    fn make_room(&mut self, from: IpAddr) {
         let strangers = self.visitors.iter().filter(|(_, visitor)| visitor.node.is_none());
         let strangers: Vec<_> = strangers.map(|(number, visitor)| (*number, visitor.from)).collect();
-        let same: Vec<_> = strangers.iter().filter(|(_, address)| *address == from.ip()).collect();
-        // Numbers grow.
-        let oldest = match (same.len() >= MOST_OF_ADDRESS, strangers.len() >= MOST_STRANGERS) {
+        let same: Vec<_> = strangers.iter().filter(|(_, address)| network(*address) == network(from)).collect();
+        let oldest = match (same.len() >= MOST_OF_NETWORK, strangers.len() >= MOST_STRANGERS) {
             (true, _) => same.first().map(|(number, _)| *number),
             (false, true) => strangers.first().map(|(number, _)| *number),
             (false, false) => None,
@@ -112,17 +118,31 @@ impl Serving {
         }
     }
 
-    pub fn step(&mut self, now: Instant, patience: Duration, visits: &mut Vec<Visit>, notices: &mut Vec<Notice>) {
+    pub fn step(
+        &mut self,
+        now: Instant,
+        patience: Duration,
+        ready: &Ready,
+        visits: &mut Vec<Visit>,
+        notices: &mut Vec<Notice>,
+    ) {
         for number in self.visitors.keys().copied().collect::<Vec<_>>() {
-            if let Err(why) = self.speak(number, now, patience, visits) {
+            if let Err(why) = self.speak(number, now, patience, ready, visits) {
                 self.end(number, &why, visits, notices);
             }
         }
     }
 
-    fn speak(&mut self, number: u64, now: Instant, patience: Duration, visits: &mut Vec<Visit>) -> Result<(), Why> {
+    fn speak(
+        &mut self,
+        number: u64,
+        now: Instant,
+        patience: Duration,
+        ready: &Ready,
+        visits: &mut Vec<Visit>,
+    ) -> Result<(), Why> {
         let Some(visitor) = self.visitors.get_mut(&number) else { return Ok(()) };
-        let frames = visitor.link.step(now, patience)?;
+        let frames = visitor.link.step(now, patience, ready.has(visitor.link.file()))?;
         if visitor.node.is_none() && visitor.link.is_open {
             let key = visitor.link.key();
             let node = self.nodes.iter().position(|node| Some(node.key) == key).ok_or(Why::Unknown)?;
@@ -133,7 +153,7 @@ impl Serving {
             let Frame::Ask { id, ask } = frame else { return Err(Why::Unexpected) };
             self.asked(number, id, ask, visits)?;
         }
-        Ok(())
+        self.visitors.get_mut(&number).map_or(Ok(()), |visitor| visitor.link.ended())
     }
 
     /// A node that connects anew has lost the connection before, whether or not that is known here.
@@ -152,6 +172,10 @@ impl Serving {
         let node = visitor.node.and_then(|node| self.nodes.get(node)).ok_or(Why::Unexpected)?;
         if visitor.open.len() >= MOST_OPEN {
             return Err(Why::TooMuch);
+        }
+        // One question may be shorter than its answer.
+        if visitor.link.is_full() {
+            return Err(Why::DoesNotRead);
         }
         let may = &node.may;
         let refused = match &ask {
@@ -191,7 +215,7 @@ impl Serving {
         match why {
             // Who has said nothing yet may be anybody who looks whether somebody listens.
             Why::Closed | Why::Bye(_) | Why::Silent(_) if !is_known => (),
-            _ if is_known || self.may_say() => notices.push(Notice(format!("connection of {who} ended: {reason}"))),
+            _ if self.may_say(visitor.node) => notices.push(Notice(format!("connection of {who} ended: {reason}"))),
             _ => (),
         }
         if is_known {
@@ -203,13 +227,14 @@ impl Serving {
         }
     }
 
-    /// Strangers may fill no log.
-    fn may_say(&mut self) -> bool {
-        if self.said.1.elapsed() >= Duration::from_secs(60) {
-            self.said = (0, Instant::now());
+    /// Nobody fills a log.
+    fn may_say(&mut self, of: Option<usize>) -> bool {
+        let (count, since) = self.said.entry(of).or_insert_with(|| (0, Instant::now()));
+        if since.elapsed() >= Duration::from_secs(60) {
+            (*count, *since) = (0, Instant::now());
         }
-        self.said.0 += 1;
-        self.said.0 <= MOST_LINES
+        *count = count.saturating_add(1);
+        *count <= if of.is_some() { MOST_LINES_OF_NODE } else { MOST_LINES }
     }
 
     /// What was asked is answered.
@@ -225,8 +250,22 @@ impl Serving {
         self.visitors.get_mut(&number).is_none_or(|visitor| visitor.link.send(&Frame::Event(told)))
     }
 
-    pub fn close(self, why: &str) {
-        self.visitors.into_values().for_each(|visitor| visitor.link.close(why));
+    /// Ends all connections.
+    pub fn part(&mut self, why: &str, visits: &mut Vec<Visit>) {
+        for (number, visitor) in std::mem::take(&mut self.visitors) {
+            if visitor.node.is_some() {
+                visits.push(Visit::Gone { visitor: number });
+            }
+            visitor.link.close(why);
+        }
+    }
+}
+
+/// Whom one person has for the asking: an address, or the 64 bits of IPv6 that one gets.
+fn network(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
     }
 }
 
@@ -243,4 +282,19 @@ fn offers(pins: &[&'static Interface], node: &Node) -> Vec<Offer> {
         events: names(pin.name, pin.events),
     };
     offered.map(offer).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::network;
+
+    #[test]
+    fn all_addresses_that_somebody_has_for_the_asking_count_as_one() {
+        let is_one = |a: &str, b: &str| {
+            let [a, b] = [a, b].map(|address| network(address.parse::<std::net::IpAddr>().unwrap().to_canonical()));
+            a == b
+        };
+        assert!(is_one("2001:db8:0:1::7", "2001:db8:0:1:ffff::1") && !is_one("2001:db8:0:1::7", "2001:db8:0:2::7"));
+        assert!(is_one("::ffff:192.0.2.1", "192.0.2.1") && !is_one("::ffff:192.0.2.1", "::ffff:192.0.2.2"));
+    }
 }

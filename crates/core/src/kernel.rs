@@ -297,9 +297,11 @@ impl Microkernel {
     pub(crate) fn unsubscribe(&mut self, module: usize, pin: PinId, event: &str) -> Result<(), Failure> {
         let event = self.event(module, pin, event)?;
         let was_there = self.slots[module].events.remove(&(pin, event));
-        let is_last = was_there && !self.slots.iter().any(|slot| slot.events.contains(&(pin, event)));
-        if let (true, Some(pin)) = (is_last, self.pins.loaded(pin)) {
-            pin.wanted(event, false);
+        let is_last = !self.slots.iter().any(|slot| slot.events.contains(&(pin, event)));
+        match self.pins.loaded(pin).filter(|_| was_there) {
+            Some(pin) if is_last => pin.wanted(event, false),
+            Some(pin) => pin.wanted_less(event),
+            None => (),
         }
         Ok(())
     }

@@ -12,6 +12,15 @@ impl Payload {
     /// Nothing goes with it.
     pub const NONE: Payload = Payload(Vec::new());
 
+    /// How many bytes it has.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// # Errors
     /// The type cannot be written in this format (it has no length, say).
     pub fn of<T: Serialize>(value: &T) -> Result<Payload, Failure> {

@@ -21,6 +21,9 @@ pub trait Pin {
 
     /// The first module has subscribed to the event, or the last has gone.
     fn wanted(&mut self, _event: &'static str, _is_wanted: bool) {}
+
+    /// A module that had subscribed to the event has gone, and others have not: what it had asked for need not go on.
+    fn wanted_less(&mut self, _event: &'static str) {}
 }
 
 /// Makes a pin, or says why it cannot be had here.

@@ -113,7 +113,7 @@ pub fn run(request: Request) -> Result<(), Error> {
             }
             None => (),
         }
-        network.show();
+        network.tend();
         if read.try_recv().is_ok() {
             tell(&[NotifyState::Ready]);
         }

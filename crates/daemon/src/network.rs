@@ -3,7 +3,7 @@
 use crate::starvation::Inbox;
 use crate::tell::{tell, NODES_REFUSED};
 use crate::teller::{replace, Teller};
-use outlast_channel::{queue, Channel, Key, Nodes, Status, To};
+use outlast_channel::{queue, Channel, Hub, Key, Nodes, Status, To};
 use outlast_core::Manifest;
 use outlast_interfaces::oshang::Settings;
 use outlast_interfaces::FOR_OTHER_NODES;
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What the person asked for.
 pub struct Network {
@@ -59,7 +59,18 @@ pub struct Running {
     teller: Arc<Teller>,
     machine: Sender<Inbox>,
     now: Option<Now>,
+    failed: Option<Failed>,
 }
+
+/// What the file says could not be begun; for another reason it is told again.
+struct Failed {
+    nodes: Nodes,
+    why: String,
+    at: Instant,
+}
+
+/// How long until it is tried again: the address to listen on may be there later, or free.
+const AGAIN: Duration = Duration::from_secs(5);
 
 struct Now {
     nodes: Nodes,
@@ -70,7 +81,7 @@ struct Now {
 
 impl Running {
     pub fn new(request: Network, settings: Settings, teller: Arc<Teller>, machine: Sender<Inbox>) -> Self {
-        Self { request, settings, teller, machine, now: None }
+        Self { request, settings, teller, machine, now: None, failed: None }
     }
 
     /// Reads the file. One with an error is refused as a whole, and what it said before still counts.
@@ -79,29 +90,51 @@ impl Running {
             Ok(nodes) => nodes,
             Err(refusal) => return refused(&refusal),
         };
-        if nodes.as_ref() == self.now.as_ref().map(|now| &now.nodes) {
+        if nodes.is_some() && nodes.as_ref() == self.now.as_ref().map(|now| &now.nodes) {
             return;
         }
         self.stop();
+        self.failed = None;
         if let Some(nodes) = nodes {
-            match self.begin(nodes) {
-                Ok(now) => self.now = Some(now),
-                Err(why) => refused(&format_args!("{}: {why}", self.request.nodes.display())),
+            self.try_with(nodes, "");
+        }
+    }
+
+    /// As it may have failed before.
+    fn try_with(&mut self, nodes: Nodes, before: &str) {
+        match self.begin(nodes.clone()) {
+            Ok(now) => self.now = Some(now),
+            Err(why) => {
+                let _ = self.machine.send(Inbox::Hub(None));
+                if why != before {
+                    refused(&format_args!("{}: {why}", self.request.nodes.display()));
+                }
+                self.failed = Some(Failed { nodes, why, at: Instant::now() });
             }
         }
+    }
+
+    /// To be called now and then: tries again what failed, and writes down what is known of other nodes.
+    pub fn tend(&mut self) {
+        if let Some(Failed { nodes, why, .. }) = self.failed.take_if(|failed| failed.at.elapsed() >= AGAIN) {
+            self.try_with(nodes, &why);
+        }
+        self.show();
     }
 
     fn begin(&self, nodes: Nodes) -> Result<Now, String> {
         let own = Key::open_or_make(&self.request.key).map_err(|e| e.to_string())?;
         let (to, news) = queue();
         let machine = self.machine.clone();
-        // Should it have ended, that was said.
-        let visits = Box::new(move |visit| drop(machine.send(Inbox::Visit(visit))));
-        let notices = Box::new(|line: &str| say(format_args!("{line}")));
-        let to = To { visits, news: to, notices };
+        let to = |hub: &Hub| {
+            // Should it have ended, that was said.
+            let _ = machine.send(Inbox::Hub(Some(hub.clone())));
+            let visits = Box::new(move |visit| drop(machine.send(Inbox::Visit(visit))));
+            let notices = Box::new(|line: &str| say(format_args!("{line}")));
+            To { visits, news: to, notices }
+        };
         let channel = Channel::begin(&nodes, &own, FOR_OTHER_NODES.to_vec(), to).map_err(|e| e.to_string())?;
         let channel = Arc::new(channel);
-        let _ = self.machine.send(Inbox::Hub(Some(channel.hub())));
         let (of_thread, teller) = (Arc::clone(&channel), Arc::clone(&self.teller));
         let (settings, modules) = (self.settings, self.request.modules.clone());
         let watched: Vec<String> = nodes.nodes.iter().filter(|node| node.watch).map(|node| node.name.clone()).collect();
@@ -126,8 +159,7 @@ impl Running {
         let _ = std::fs::remove_file(&self.request.shown);
     }
 
-    /// Writes down what is known of them.
-    pub fn show(&self) {
+    fn show(&self) {
         let Some(now) = &self.now else { return };
         let shown = Shown {
             at: Duration::from_nanos(clock::monotonic()),

@@ -4,12 +4,13 @@ use crate::tell::{tell, Event, NODE_RETURNED, NODE_VANISHED, PROCESSOR_STARVED, 
 use libc::pid_t;
 use outlast_interfaces::schl::{Flagged, Running, Starved, Stays, Thread};
 use outlast_supervisor::alert::alert;
-use outlast_supervisor::say::say;
+use outlast_supervisor::say::{printable, say};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{read_dir, read_to_string};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// How often what was told of, by name.
 #[derive(Default, Serialize, Deserialize)]
@@ -27,15 +28,21 @@ impl Counts {
     }
 }
 
-/// Writes a file that others read at any time.
+/// Writes a file that others read at any time. Other threads may write those beside it.
 pub fn replace(path: &Path, bytes: &[u8]) -> Option<()> {
-    let new = path.with_extension("new");
+    let mut new = path.as_os_str().to_os_string();
+    new.push(".new");
     std::fs::write(&new, bytes).ok()?;
     std::fs::rename(&new, path).ok()
 }
 
 /// So many threads that wait are named.
 const NAMED: usize = 4;
+/// No line is longer, in characters.
+const LONGEST: usize = 2000;
+/// Of so much that is starved on another node is told within [`WHILE`]: it may say what it likes, and a person is alerted of each.
+const MOST_OF_NODE: u32 = 32;
+const WHILE: Duration = Duration::from_secs(600);
 
 /// For several threads.
 pub struct Teller {
@@ -44,6 +51,8 @@ pub struct Teller {
     /// Where it is counted what was told of.
     path: PathBuf,
     counts: Mutex<Counts>,
+    /// Of how much was told of each node, since when.
+    of_nodes: Mutex<BTreeMap<String, (u32, Instant)>>,
 }
 
 impl Teller {
@@ -51,11 +60,14 @@ impl Teller {
         let events = [PROCESSOR_STARVED, THREAD_STARVED, NODE_VANISHED, NODE_RETURNED];
         let counts = Counts(events.map(|event| (event.name().into(), 0)).into());
         counts.write(&path);
-        Self { alert, path, counts: Mutex::new(counts) }
+        Self { alert, path, counts: Mutex::new(counts), of_nodes: Mutex::default() }
     }
 
     /// Something is starved.
     pub fn starved(&self, Flagged { node, what }: &Flagged) {
+        if node.as_ref().is_some_and(|node| !self.may_tell_of(node)) {
+            return;
+        }
         let is_here = node.is_none();
         let (event, line, mut fields) = match what {
             Starved::Processor { number, waiting, runs, why } => {
@@ -84,18 +96,33 @@ impl Teller {
         self.tell(&event, fields, line);
     }
 
+    fn may_tell_of(&self, node: &str) -> bool {
+        let mut of_nodes = self.of_nodes.lock().unwrap_or_else(PoisonError::into_inner);
+        let (count, since) = of_nodes.entry(node.into()).or_insert_with(|| (0, Instant::now()));
+        if since.elapsed() >= WHILE {
+            (*count, *since) = (0, Instant::now());
+        }
+        *count = count.saturating_add(1);
+        if *count == MOST_OF_NODE + 1 {
+            say(format_args!("node {node}: more is starved there than is told of"));
+        }
+        *count <= MOST_OF_NODE
+    }
+
     /// A node counts as gone.
     pub fn vanished(&self, node: &str, why: &str) {
         self.tell(&NODE_VANISHED, vec![("OUTLAST_NODE", node.into())], format!("node {node} has vanished: {why}"));
     }
 
     /// A node is spoken to.
-    pub fn returned(&self, node: &str, after: std::time::Duration) {
+    pub fn returned(&self, node: &str, after: Duration) {
         let line = format!("node {node} is there, after {:.1} s", after.as_secs_f64());
         self.tell(&NODE_RETURNED, vec![("OUTLAST_NODE", node.into())], line);
     }
 
     fn tell(&self, event: &Event, mut fields: Vec<(&'static str, String)>, line: String) {
+        // Threads have the names that they have given themselves, and another node may say anything.
+        let line = printable(&line.chars().take(LONGEST).collect::<String>());
         fields.push(("OUTLAST_CAUSE", line.clone()));
         let mut variables = vec![("EVENT", event.name().to_string())];
         variables.extend(fields.iter().map(|(name, value)| (name.trim_start_matches("OUTLAST_"), value.clone())));
@@ -153,4 +180,44 @@ fn waiting_for(processor: u32, runs: pid_t) -> Vec<String> {
         is.then(|| format!("{} {thread}", name(*thread, *thread)))
     };
     threads.filter_map(|thread| waits(&thread)).take(NAMED).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_beside_each_other_are_replaced_by_several_threads_and_none_gets_what_is_the_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str| {
+            let path = folder.path().join(name);
+            (0..3000).for_each(|_| {
+                replace(&path, name.as_bytes()).unwrap();
+                assert_eq!(read_to_string(&path).unwrap(), name);
+            });
+        };
+        std::thread::scope(|scope| {
+            ["daemon.json", "daemon.nodes"]
+                .map(|name| scope.spawn(move || write(name)))
+                .map(|thread| thread.join().unwrap())
+        });
+        assert_eq!(read_dir(folder.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn another_node_has_not_more_told_than_somebody_can_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("counts");
+        let teller = Teller::new(Vec::new(), path.clone());
+        let flagged = |node: Option<&str>, number: u32| Flagged {
+            node: node.map(String::from),
+            what: Starved::Processor { number, waiting: 1, runs: None, why: Stays::Stands { since: Duration::MAX } },
+        };
+        let count = || Counts::read(&path).0["processor-starved"];
+        (0..1000).for_each(|number| teller.starved(&flagged(Some("beta"), number)));
+        assert_eq!(count(), u64::from(MOST_OF_NODE));
+        (0..3).for_each(|number| teller.starved(&flagged(Some("gamma"), number)));
+        teller.starved(&flagged(None, 1));
+        assert_eq!(count(), u64::from(MOST_OF_NODE) + 4);
+    }
 }

@@ -61,6 +61,10 @@ pub const PINS: [&Interface; 12] = [
     &dbr::INTERFACE,
 ];
 
+/// Those that are between nodes, beside Table 3.
+#[cfg(unix)]
+pub const BETWEEN_NODES: [&Interface; 2] = [&node::INTERFACE, &channel::INTERFACE];
+
 /// Those that modules of other nodes can use, where they may: pins of the machine, not of one program.
 pub const FOR_OTHER_NODES: [&Interface; 1] = [&schl::INTERFACE];
 

@@ -4,7 +4,7 @@ use crate::listing::{self, names};
 use crate::{node, state};
 use clap::{Args, Subcommand};
 use outlast_channel::frame::Offer;
-use outlast_interfaces::{MISSING, PINS};
+use outlast_interfaces::{BETWEEN_NODES, MISSING, PINS};
 use outlast_supervisor::{status, wishing, Error};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -93,7 +93,7 @@ impl List {
             let has = loaded.iter().filter(|(pins, _)| pins.iter().any(|loaded| loaded == pin));
             has.map(|(_, program)| program.clone()).collect()
         };
-        let there = PINS.iter().map(|pin| Row {
+        let there = PINS.iter().chain(&BETWEEN_NODES).map(|pin| Row {
             name: pin.name,
             what: pin.what,
             operations: pin.operations.iter().map(|operation| operation.name).collect(),

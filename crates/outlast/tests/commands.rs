@@ -83,8 +83,9 @@ fn modules_are_listed_with_the_programs_that_they_protect_and_pins_with_what_the
     }
     let pins = list(["pin", "list", "--json"]);
     let names: Vec<_> = pins.as_array().unwrap().iter().map(|pin| pin["name"].as_str().unwrap()).collect();
-    // RMK's Table 3.
-    for name in ["pmc", "apic", "dbr", "intr", "sig", "mem", "schl", "peri", "net", "sysc", "file", "ipc"] {
+    // RMK's Table 3, and what is between nodes.
+    let of_table = ["pmc", "apic", "dbr", "intr", "sig", "mem", "schl", "peri", "net", "sysc", "file", "ipc"];
+    for name in of_table.into_iter().chain(["node", "channel"]) {
         assert!(names.contains(&name), "{name}: {names:?}");
     }
     for pin in pins.as_array().unwrap() {

@@ -270,3 +270,21 @@ fn a_daemon_without_such_a_file_listens_to_nobody_and_says_so() {
     let check = network.home.outlast(["node", "check", "/nowhere"]).output().unwrap();
     assert_eq!(check.status.code(), Some(1), "{}", said(&check));
 }
+
+#[test]
+fn an_address_that_is_taken_is_listened_on_as_soon_as_it_is_free() {
+    let Some(network) = Network::lay() else { return };
+    let (mut alpha, mut beta) = pair(&network, "\"schl\"");
+    let script =
+        "import socket, time\ns = socket.create_server(('10.76.7.2', 7607))\nprint(flush=True)\ntime.sleep(600)\n";
+    let mut other = network.at(1, "python3").args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap();
+    other.stdout.take().unwrap().read_exact(&mut [0]).unwrap();
+    beta.begin(&THRESHOLD);
+    beta.await_said("cannot listen on 10.76.7.2:7607", 1);
+    alpha.begin(&THRESHOLD);
+    alpha.await_said("node beta has vanished", 1);
+    other.kill().unwrap();
+    other.wait().unwrap();
+    alpha.await_said("node beta is there", 1);
+    assert_eq!(beta.count("cannot listen on"), 1, "{}", beta.log());
+}

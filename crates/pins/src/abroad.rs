@@ -59,7 +59,7 @@ impl Abroad {
                 let remote = channel.remote(number);
                 let make = move || {
                     let remote = remote.clone().ok_or("there is no such node")?;
-                    RemotePin::new(remote, interface, pin).map(|pin| Box::new(pin) as Box<dyn outlast_core::Pin>)
+                    Ok(Box::new(RemotePin::new(remote, interface, pin)) as Box<dyn outlast_core::Pin>)
                 };
                 kernel.install_pin(interface, Box::new(make));
                 of_node.insert(pin, interface);

@@ -10,6 +10,15 @@ use std::rc::Rc;
 /// Where answers go; none: there are no other nodes now.
 pub struct ChannelPin(pub Rc<RefCell<Option<Hub>>>);
 
+/// Whoever needed it has ended, and what other nodes are subscribed to with it.
+impl Drop for ChannelPin {
+    fn drop(&mut self) {
+        if let Some(hub) = &*self.0.borrow() {
+            hub.part("what serves other nodes begins anew, or has ended");
+        }
+    }
+}
+
 impl Pin for ChannelPin {
     fn operate(&mut self, operation: &'static str, argument: &Payload, _: &mut Vec<Event>) -> Result<Payload, Failure> {
         let hub = self.0.borrow();
@@ -19,7 +28,7 @@ impl Pin for ChannelPin {
             let answer = match result {
                 Ok(None) => Ok(Answer::Done),
                 Ok(Some(payload)) => Ok(Answer::Result(payload)),
-                Err(why) => Err(frame::shortened(&why)),
+                Err(why) => Err(frame::legible(&why)),
             };
             hub.answer(node, id, answer);
         } else {
@@ -27,6 +36,13 @@ impl Pin for ChannelPin {
             hub.tell(node, frame::Told { pin, name, program, payload });
         }
         Ok(Payload::NONE)
+    }
+}
+
+/// Says no to what nobody is there to do.
+pub fn refuse(hub: &Hub, visit: &Visit) {
+    if let Visit::Asked { visitor, id, .. } = visit {
+        hub.answer(*visitor, *id, Err("nothing serves other nodes any more".into()));
     }
 }
 

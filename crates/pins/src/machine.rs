@@ -43,6 +43,8 @@ impl Machine {
         if modules.iter().any(|manifest| manifest.name == oshang::NAME) {
             kernel.protect(oshang::NAME, oshang::MACHINE, Payload::of(settings)?)?;
         }
+        let every = desk.borrow().every;
+        desk.borrow_mut().usual = every;
         Ok(Self { kernel, desk, hub, queues: OnceCell::new(), programs: Programs::new(settings.timeout / 5) })
     }
 
@@ -78,6 +80,9 @@ impl Machine {
 
     /// Another node wants something.
     pub fn visit(&mut self, visit: Visit) {
+        if !self.kernel.pins().any(|(pin, is_used)| is_used && pin.name == channel_interface::NAME) {
+            return self.hub.borrow().iter().for_each(|hub| channel::refuse(hub, &visit));
+        }
         if let Some(event) = channel::event(visit) {
             self.kernel.raise(event);
         }

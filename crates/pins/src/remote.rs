@@ -6,27 +6,40 @@ use outlast_interfaces::node::{pin_of, Node, NAME};
 use outlast_interfaces::FOR_OTHER_NODES;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// One that answers late may be waited for in this part of the time, and for a patience beyond that: whoever waits has other nodes to look at.
+const PART: u32 = 8;
 
 /// A pin that is elsewhere; needed no more when this is dropped.
 pub struct RemotePin {
     node: Remote,
     interface: &'static Interface,
     pin: &'static str,
+    /// How long it was waited for, beyond its part of the time until then.
+    waited: Duration,
+    until: Instant,
 }
 
 impl RemotePin {
-    /// # Errors
-    /// In words: the node refuses.
-    pub fn new(node: Remote, interface: &'static Interface, pin: &'static str) -> Result<Self, String> {
-        node.use_pin(pin)?;
-        Ok(Self { node, interface, pin })
+    pub fn new(node: Remote, interface: &'static Interface, pin: &'static str) -> Self {
+        node.use_pin(pin);
+        Self { node, interface, pin, waited: Duration::ZERO, until: Instant::now() }
     }
 }
 
 impl Pin for RemotePin {
     fn operate(&mut self, operation: &'static str, argument: &Payload, _: &mut Vec<Event>) -> Result<Payload, Failure> {
         let refused = |why| Failure::Refused(self.interface.name.into(), why);
-        self.node.issue_cmd(self.pin, operation, argument).map_err(refused)
+        let began = Instant::now();
+        self.waited = self.waited.saturating_sub(began.duration_since(self.until) / PART);
+        self.until = began;
+        if self.waited > self.node.patience() {
+            return Err(refused(format!("the node {} answers too slowly to be asked so much", self.node.name())));
+        }
+        let result = self.node.issue_cmd(self.pin, operation, argument).map_err(refused);
+        self.waited += began.elapsed();
+        result
     }
 
     fn wanted(&mut self, event: &'static str, is_wanted: bool) {

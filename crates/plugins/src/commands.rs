@@ -7,6 +7,9 @@ use outlast_interfaces::watch::Watch;
 use outlast_interfaces::{dbr, file, ipc, mem, net, peri, pmc, proc, sect, sig, sysc};
 use std::time::Duration;
 
+/// No deadlock is told of that has more threads.
+const MOST_WAIT: usize = 256;
+
 /// The operation's name, and what goes with it, of a command of this module.
 pub fn operation(module: &str, command: wit::Command) -> Result<(&'static str, Payload), Failure> {
     use wit::Command as C;
@@ -26,7 +29,7 @@ pub fn operation(module: &str, command: wit::Command) -> Result<(&'static str, P
             (proc::GO_BACK_TO, Payload::of(&proc::Step { generation, surroundings })?)
         }
         C::ProcGiveUp(cause) => (proc::GIVE_UP, Payload::of(&self::cause(cause))?),
-        C::ProcFlag(hang) => (proc::FLAG, Payload::of(&self::hang(hang))?),
+        C::ProcFlag(hang) => (proc::FLAG, Payload::of(&self::hang(hang)?)?),
         C::ProcStarves(wit::Starvation { thread, section, could_run, waited }) => {
             let waited = Duration::from_nanos(waited);
             (proc::STARVES, Payload::of(&proc::Starvation { thread, section, could_run, waited })?)
@@ -115,7 +118,7 @@ fn cause(cause: wit::Cause) -> proc::Cause {
     }
 }
 
-fn hang(wit::Hang { thread, section, has_moved, why }: wit::Hang) -> proc::Hang {
+fn hang(wit::Hang { thread, section, has_moved, why }: wit::Hang) -> Result<proc::Hang, Failure> {
     let why = match why {
         wit::Stays::Computes(wit::Computes { count, check }) => {
             proc::Stays::Computes { count: Duration::from_nanos(count), check: Duration::from_nanos(check) }
@@ -128,12 +131,16 @@ fn hang(wit::Hang { thread, section, has_moved, why }: wit::Hang) -> proc::Hang 
             };
             proc::Stays::Lingers { section, count: Duration::from_nanos(count), check: Duration::from_nanos(check) }
         }
+        // All of it is told of, in one line.
+        wit::Stays::Deadlock(cycle) if cycle.len() > MOST_WAIT => {
+            return Err(Failure::Told(format!("no more than {MOST_WAIT} threads wait for each other")))
+        }
         wit::Stays::Deadlock(cycle) => {
             proc::Stays::Deadlock(cycle.into_iter().map(|(thread, wait)| (thread, self::wait(wait))).collect())
         }
         wit::Stays::Told(why) => proc::Stays::Told(legible(&why)),
     };
-    proc::Hang { thread, section, has_moved, why }
+    Ok(proc::Hang { thread, section, has_moved, why })
 }
 
 fn wait(wit::Wait { lock, at, owner }: wit::Wait) -> pmc::Wait {

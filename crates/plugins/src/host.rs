@@ -10,7 +10,7 @@ use std::ptr::NonNull;
 
 /// So much it may say in one call.
 const SAYS: u32 = 4;
-/// And so much until it is loaded again: what it says stays in the program's log.
+/// And so much until it is loaded again, of its own accord or because it cannot do something: that stays in the program's log.
 const SAYS_IN_ALL: u32 = 1000;
 /// So much of what it says is kept, in characters.
 const LONGEST: usize = 400;
@@ -34,11 +34,18 @@ impl Host {
     /// Lets the component have the core until [`Host::take_back`], which must come before `calls` are gone.
     pub fn lend(&mut self, calls: &mut Calls) {
         self.calls = Some(NonNull::from(calls).cast());
-        self.says = SAYS.min(self.says_in_all);
+        self.says = SAYS;
     }
 
     pub fn take_back(&mut self) {
         self.calls = None;
+    }
+
+    /// Text of the component's as it goes to the log; none: it has said enough.
+    pub fn line(&mut self, text: &str) -> Option<String> {
+        self.says_in_all = self.says_in_all.checked_sub(1)?;
+        let last = if self.says_in_all == 0 { " (and says no more)" } else { "" };
+        Some(legible(text) + last)
     }
 
     fn calls(&mut self) -> Result<&mut Calls<'static>, String> {
@@ -98,14 +105,10 @@ impl CallsHost for Host {
     }
 
     fn log(&mut self, text: String) {
-        if self.says == 0 {
-            return;
-        }
-        self.says -= 1;
-        self.says_in_all -= 1;
-        let last = if self.says_in_all == 0 { " (and says no more)" } else { "" };
-        if let Ok(calls) = self.calls() {
-            calls.say(format!("{}{last}", legible(&text)));
+        let Some(left) = self.says.checked_sub(1) else { return };
+        self.says = left;
+        if let (Some(line), Ok(calls)) = (self.line(&text), self.calls()) {
+            calls.say(line);
         }
     }
 }

@@ -112,6 +112,11 @@ impl Module for Plugin {
 
     fn on_event(&mut self, calls: &mut Calls, event: &Event) -> Result<(), Failure> {
         let Some(told) = events::told(event)? else { return Ok(()) };
-        refused(self.call(calls, |store, world| world.outlast_module_policy().call_on_event(store, &told))?)
+        let Err(why) = self.call(calls, |store, world| world.outlast_module_policy().call_on_event(store, &told))?
+        else {
+            return Ok(());
+        };
+        let line = self.running.as_mut().and_then(|(store, _)| store.data_mut().line(&why));
+        line.map_or(Ok(()), |line| Err(Failure::Told(line)))
     }
 }

@@ -65,6 +65,17 @@ fn every_operation_of_every_pin_can_be_asked_for() {
 }
 
 #[test]
+fn a_deadlock_of_more_threads_than_anybody_reads_of_is_refused() {
+    let wait = wit::Wait { lock: looks::Lock::Mutex, at: 8, owner: 1 };
+    let of = |threads: usize| {
+        let why = wit::Stays::Deadlock(vec![(1, wait); threads]);
+        let hang = wit::Hang { thread: 1, section: 2, has_moved: true, why };
+        commands::operation("it", wit::Command::ProcFlag(hang)).is_ok()
+    };
+    assert_eq!((of(256), of(257), of(1 << 20)), (true, false, false));
+}
+
+#[test]
 fn every_event_of_every_pin_can_be_subscribed_to_and_told() {
     use wit::Subject as S;
     let look = Look { at: Duration::from_secs(1), process: 2, life: 3 };

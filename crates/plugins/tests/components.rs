@@ -119,6 +119,11 @@ fn what_a_component_says_is_bounded_and_nothing_that_a_terminal_obeys() {
     (0..3).for_each(|_| kernel.raise(counted(&threads(1))));
     let [Notice::Failed { module: "faulty", failure }] = &kernel.take_notices()[..] else { panic!("it refuses") };
     assert_eq!(failure.to_string().chars().filter(|c| !c.is_control()).count(), 400);
+    // What it cannot do goes to the log as well.
+    (0..3 * 1500).for_each(|_| kernel.raise(counted(&threads(1))));
+    let failures: Vec<_> = kernel.take_notices().iter().map(Notice::to_string).collect();
+    assert_eq!(failures.len(), 999);
+    assert!(failures.iter().position(|failure| failure.ends_with("(and says no more)")) == Some(998));
 }
 
 #[test]

@@ -9,6 +9,7 @@ use crate::{queue, Channel, Hub, Key, May, News, Node, Nodes, Out, PublicKey, Re
 use outlast_core::{Interface, Named, Payload};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{channel, Receiver};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -34,6 +35,8 @@ static ADDER: Interface = Interface {
 struct Server {
     channel: Arc<Channel>,
     notices: Arc<Mutex<Vec<String>>>,
+    /// Who has asked for something last.
+    last: Arc<AtomicU64>,
     worker: Option<JoinHandle<u64>>,
 }
 
@@ -48,22 +51,26 @@ impl Server {
         let (to_worker, visits) = channel();
         let notices = Arc::new(Mutex::new(Vec::new()));
         let of_channel = Arc::clone(&notices);
-        let to = To {
-            visits: Box::new(move |visit| drop(to_worker.send(visit))),
-            news: queue().0,
-            notices: Box::new(move |line| of_channel.lock().unwrap().push(line.into())),
+        let mut worker = None;
+        let last = Arc::new(AtomicU64::new(u64::MAX));
+        let to = |hub: &Hub| {
+            let (hub, last) = (hub.clone(), Arc::clone(&last));
+            worker = Some(std::thread::spawn(move || work(&visits, &hub, &last)));
+            To {
+                visits: Box::new(move |visit| drop(to_worker.send(visit))),
+                news: queue().0,
+                notices: Box::new(move |line| of_channel.lock().unwrap().push(line.into())),
+            }
         };
         let channel = Arc::new(Channel::begin(&nodes, own, vec![&ADDER], to).unwrap());
-        let hub = channel.hub();
-        let worker = std::thread::spawn(move || work(&visits, &hub));
-        Self { channel, notices, worker: Some(worker) }
+        Self { channel, notices, last, worker }
     }
 
     fn address(&self) -> SocketAddr {
         self.channel.address().unwrap()
     }
 
-    /// How many visitors are still there when it has ended; none should.
+    /// How many questions came in.
     fn end(mut self) -> u64 {
         self.channel.stop();
         let worker = self.worker.take().unwrap();
@@ -72,18 +79,21 @@ impl Server {
     }
 }
 
-/// Until the channel has ended; how many questions came in.
-fn work(visits: &Receiver<Visit>, hub: &Hub) -> u64 {
-    let mut subscribed = BTreeSet::new();
+/// Until the channel has ended, and with it all visits; how many questions came in.
+fn work(visits: &Receiver<Visit>, hub: &Hub, last: &AtomicU64) -> u64 {
+    let (mut subscribed, mut here) = (BTreeSet::new(), BTreeSet::new());
     let mut asked = 0;
     for visit in visits {
         let (visitor, id, ask) = match visit {
             Visit::Gone { visitor } => {
                 subscribed.remove(&visitor);
+                here.remove(&visitor);
                 continue;
             }
             Visit::Asked { visitor, id, ask } => (visitor, id, ask),
         };
+        here.insert(visitor);
+        last.store(visitor, Relaxed);
         asked += 1;
         let event = |name: &str, payload| Told { pin: "adder".into(), name: name.into(), program: None, payload };
         let answer = match ask {
@@ -108,6 +118,7 @@ fn work(visits: &Receiver<Visit>, hub: &Hub) -> u64 {
         };
         hub.answer(visitor, id, answer);
     }
+    assert!(here.is_empty(), "{here:?}");
     asked
 }
 
@@ -122,7 +133,7 @@ impl Client {
         let node = Node { name: "there".into(), key, address: Some(address), watch: false, may: May::default() };
         let nodes = Nodes { listen: None, patience: PATIENCE, nodes: vec![node] };
         let (to_news, news) = queue();
-        let to = To { visits: Box::new(|_| ()), news: to_news, notices: Box::new(|_| ()) };
+        let to = |_: &Hub| To { visits: Box::new(|_| ()), news: to_news, notices: Box::new(|_| ()) };
         Self { channel: Channel::begin(&nodes, own, vec![&ADDER], to).unwrap(), news }
     }
 

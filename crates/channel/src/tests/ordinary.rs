@@ -1,7 +1,7 @@
 //! Commands and events, and who may not have them.
 
 use super::{add, anywhere, pair, until, Client, Server, ADDER};
-use crate::{queue, Channel, Error, Key, May, News, Node, Nodes, Standing, To};
+use crate::{queue, Channel, Error, Hub, Key, May, News, Node, Nodes, Standing, To};
 use outlast_core::Payload;
 
 #[test]
@@ -36,8 +36,10 @@ fn who_may_be_told_may_not_command() {
     remote.want_event("adder", "added", true);
     client.returned();
     assert_eq!(add(&remote, 1, 1), Err("adder/add is not for here to use".into()));
-    assert_eq!(remote.use_pin("adder"), Ok(()));
-    assert_eq!(remote.use_pin("proc"), Err("proc is not for here to use".into()));
+    remote.use_pin("adder");
+    remote.use_pin("proc");
+    let refused = |news| if let News::Refused { what, why, .. } = news { Some((what, why)) } else { None };
+    assert_eq!(client.hear("a refusal", refused), ("proc".into(), "proc is not for here to use".into()));
     until("its offer", || client.channel.statuses()[0].offers.iter().any(|offer| offer.operations.is_empty()));
     drop(client);
     // Two of the questions were let through: to use the pin, and to be told.
@@ -81,6 +83,6 @@ fn a_file_that_names_the_nodes_own_key_is_refused() {
     let own = Key::transient().unwrap();
     let node = Node { name: "it".into(), key: own.public(), address: None, watch: false, may: May::default() };
     let nodes = Nodes { listen: None, patience: super::PATIENCE, nodes: vec![node] };
-    let to = To { visits: Box::new(|_| ()), news: queue().0, notices: Box::new(|_| ()) };
+    let to = |_: &Hub| To { visits: Box::new(|_| ()), news: queue().0, notices: Box::new(|_| ()) };
     assert!(matches!(Channel::begin(&nodes, &own, vec![&ADDER], to), Err(Error::OwnKey(_))));
 }

@@ -21,8 +21,8 @@ static CLOCK: Interface = Interface {
     events: &[named("tick"), named("hour")],
 };
 
-/// Events that were wanted, or not any more, in order.
-type Notes = Rc<RefCell<Vec<(&'static str, bool)>>>;
+/// Events that were wanted, by one less, or not any more, in order.
+type Notes = Rc<RefCell<Vec<(&'static str, &'static str)>>>;
 
 /// Adds, strikes, and notes who is wanted.
 #[derive(Default)]
@@ -51,7 +51,11 @@ impl Pin for Clock {
     }
 
     fn wanted(&mut self, event: &'static str, is_wanted: bool) {
-        self.wanted.borrow_mut().push((event, is_wanted));
+        self.wanted.borrow_mut().push((event, if is_wanted { "wanted" } else { "unwanted" }));
+    }
+
+    fn wanted_less(&mut self, event: &'static str) {
+        self.wanted.borrow_mut().push((event, "less"));
     }
 }
 

@@ -1,18 +1,18 @@
 //! `oshang`: of this machine and of other nodes, flags processors that do not switch although threads wait for them, and threads of protected programs that do not get one
 //! (RMK, §4, *SHD*). Nothing is ended for it: a program is in the same place after a recovery.
 
+mod machine;
 mod processor;
 mod slices;
 mod threads;
-mod watch;
 
+use machine::Machine;
 use outlast_core::{Budget, Calls, Event, Failure, Manifest, Module, Payload, PinId};
 use outlast_interfaces::node::{self, Returned};
 use outlast_interfaces::oshang::{Settings, MACHINE, NAME};
 use outlast_interfaces::schl::{self, Flagged};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use watch::Watch;
 
 pub const MANIFEST: Manifest = Manifest {
     name: NAME,
@@ -30,6 +30,22 @@ struct OsHang {
     watches: BTreeMap<String, Watch>,
     /// Nodes that do not let themselves be looked at more often.
     told: BTreeSet<String>,
+}
+
+/// A machine that is watched.
+struct Watch {
+    /// Its pin `schl`.
+    pin: PinId,
+    settings: Settings,
+    /// Whether threads of ours may run there.
+    probes: bool,
+    machine: Machine,
+}
+
+impl Watch {
+    fn new(pin: PinId, settings: Settings) -> Self {
+        Self { pin, settings, probes: true, machine: Machine::default() }
+    }
 }
 
 /// The pin by which this is seen: the machine, or another node.
@@ -91,7 +107,7 @@ impl Module for OsHang {
             return self.returned(calls, &node);
         }
         let (Some(pin), Some(watch)) = (self.pin, self.watches.get_mut(event.pin)) else { return Ok(()) };
-        let (starved, probes) = watch.see(&event.payload.read()?);
+        let (starved, probes) = watch.machine.see(&event.payload.read()?, &watch.settings);
         let node = event.pin.strip_suffix(schl::NAME).and_then(|node| node.strip_suffix('/')).map(String::from);
         for what in starved {
             calls.issue_cmd(pin, schl::FLAG, &Payload::of(&Flagged { node: node.clone(), what })?)?;

@@ -68,12 +68,12 @@ impl Processor {
         passed: Duration,
         settings: &Settings,
     ) -> Seen {
-        let counted = |of: Option<Running>| of.map(|runs| runs.user + runs.kernel);
+        let counted = |of: Option<Running>| of.map(|runs| counted(&runs));
         self.stands = if counted(runs) == counted(then) { self.stands + passed } else { Duration::ZERO };
         let why = match (runs, self.began) {
             (Some(runs), Some(began)) if runs.thread == began.thread => {
                 let in_user_mode = runs.user.saturating_sub(began.user);
-                let count = in_user_mode + runs.kernel.saturating_sub(began.kernel);
+                let count = in_user_mode.saturating_add(runs.kernel.saturating_sub(began.kernel));
                 let check = self.slices.check_value(settings);
                 (count > check).then_some(Stays::Computes { count, in_user_mode, check })
             }
@@ -95,7 +95,6 @@ impl Processor {
 
     /// Learns from the slice that has ended, unless that was a hang.
     fn has_switched(&mut self, before: &schl::Processor, switched: u64, passed: Duration) {
-        let counted = |runs: &Running| runs.user + runs.kernel;
         let count = match (self.began, before.runs) {
             (Some(began), Some(last)) if began.thread == last.thread => counted(&last).saturating_sub(counted(&began)),
             _ => Duration::ZERO,
@@ -109,6 +108,11 @@ impl Processor {
     fn begin_anew(&mut self) {
         (self.began, self.stands, self.alone, self.is_told) = (None, Duration::ZERO, Duration::ZERO, false);
     }
+}
+
+/// Another node may say anything.
+fn counted(runs: &Running) -> Duration {
+    runs.user.saturating_add(runs.kernel)
 }
 
 #[cfg(test)]

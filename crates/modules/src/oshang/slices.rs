@@ -31,7 +31,7 @@ impl Slices {
     /// What the checking counter begins with. Too few slices are known, or they are short: the default check value (§4.1).
     pub fn check_value(&self, settings: &Settings) -> Duration {
         let most = self.0.iter().max().filter(|_| self.0.len() == WINDOW).copied().unwrap_or_default();
-        (most * MARGIN).clamp(settings.threshold, settings.bound.max(settings.threshold))
+        most.saturating_mul(MARGIN).clamp(settings.threshold, settings.bound.max(settings.threshold))
     }
 }
 

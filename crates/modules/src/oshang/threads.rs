@@ -3,7 +3,7 @@
 use super::AGAIN;
 use outlast_interfaces::oshang::Settings;
 use outlast_interfaces::schl::{Starved, Thread};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 #[derive(Default)]
@@ -30,7 +30,8 @@ impl Threads {
     /// These could run now, and all others could not.
     pub fn see(&mut self, threads: &[Thread], at: Duration, settings: &Settings) -> Vec<Starved> {
         let passed = std::mem::take(&mut self.passed);
-        self.seen.retain(|thread, _| threads.iter().any(|other| other.thread == *thread));
+        let there: BTreeSet<i32> = threads.iter().map(|thread| thread.thread).collect();
+        self.seen.retain(|thread, _| there.contains(thread));
         threads.iter().filter_map(|thread| self.see_one(thread, at, passed, settings)).collect()
     }
 

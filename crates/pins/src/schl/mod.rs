@@ -23,6 +23,8 @@ const SHORTEST: Duration = Duration::from_millis(10);
 pub struct Desk {
     /// How often to look; none: nobody wants to know.
     pub every: Option<Duration>,
+    /// How often this machine's own modules want it, whatever visitors do.
+    pub usual: Option<Duration>,
     /// What is to be told.
     pub flags: Vec<Flagged>,
     /// Whether something may be told of.
@@ -56,6 +58,11 @@ impl Pin for Schl {
         if event == SWITCHED && !is_wanted {
             self.0.borrow_mut().every = None;
         }
+    }
+
+    fn wanted_less(&mut self, _: &'static str) {
+        let mut desk = self.0.borrow_mut();
+        desk.every = desk.usual;
     }
 }
 
