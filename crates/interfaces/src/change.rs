@@ -30,6 +30,8 @@ pub enum Added {
     },
     Hang {
         limit: Option<Limit>,
+        /// Functions that are code sections.
+        sections: Option<Vec<String>>,
     },
     Generations {
         settings: Option<generations::Settings>,

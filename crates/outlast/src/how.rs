@@ -280,6 +280,8 @@ impl How {
             checkpoint: self.checkpoint(),
             generations: self.generations(),
             hang: self.hang(),
+            sections: self.sections.clone(),
+            alert: self.alert.clone(),
             storm: self.storm.0.filter(|_| self.has(Name::Storm, true)),
             leaks: self
                 .has(Name::Leaks, self.leaks.is_some())
@@ -287,11 +289,6 @@ impl How {
             plugins: self.module.clone(),
             has_begun: false,
         }
-    }
-
-    /// The command that is run when there is a storm.
-    pub fn alert(&self) -> &[String] {
-        &self.alert
     }
 
     /// Does this module protect it? `usually`: unless modules are named.
@@ -336,18 +333,18 @@ impl How {
 
     /// How the engine is to do what it does, whatever the modules say. `designated`: a policy wants it.
     pub fn options(&self, designated: bool) -> Options {
-        let Wishes { crash, hang, storm, leaks, .. } = self.wishes();
+        let Wishes { crash, hang, sections, storm, alert, leaks, .. } = self.wishes();
         let mut options = Options {
             #[cfg(feature = "mutants")]
             mutants: self.test_hook.iter().fold(0, |all, mutant| all | mutant.bit()),
             retries: crash.map(|crash| crash.retries),
             ring_len: self.ring,
             hang,
-            sections: self.sections.clone(),
+            sections,
             storm,
             leaks,
             plugins: self.module.clone(),
-            alert: self.alert.clone(),
+            alert,
             journal: match self.journal {
                 Journal::Yes => true,
                 Journal::No => false,

@@ -73,6 +73,8 @@ fn each_module_is_added_told_otherwise_and_removed() {
         "remove checkpoint it",
         "add hang it --hang=20s",
         "add hang it",
+        "remove hang it",
+        "add hang it --hang=30s",
         "add storm it --storm 3:10m --alert /bin/true --alert=-x",
         "add storm it --storm 4:1h",
         "remove visible it",
@@ -88,14 +90,16 @@ fn each_module_is_added_told_otherwise_and_removed() {
         done(&home, words);
         it.say("x += 1");
     }
-    assert_eq!(settings(&home, "it"), ["crash --retries 7", "visible --commit visible", "hang --hang=20s"]);
-    assert_eq!(it.ask("x"), "17");
+    assert_eq!(settings(&home, "it"), ["crash --retries 7", "visible --commit visible", "hang --hang=30s"]);
+    assert_eq!(it.ask("x"), "19");
     let expected = [
         "crash: --retries 7, --retries 3 before",
         "visible: --commit each, --commit visible before",
         "checkpoint: --every 30ms, --every auto before",
         "checkpoint protects it no longer: --every 30ms before",
         "hang protects it: --hang=20s",
+        "hang protects it no longer: --hang=20s before",
+        "hang protects it: --hang=30s",
         "storm: --storm 3:10m --alert=/bin/true --alert=-x, --storm 5:1m before",
         "storm: --storm 4:1h --alert=/bin/true --alert=-x, --storm 3:10m --alert=/bin/true --alert=-x before",
         "visible protects it no longer: --commit each before",

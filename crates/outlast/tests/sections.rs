@@ -209,6 +209,11 @@ fn kills_with_breakpoints_change_nothing_and_none_stays() {
     assert_eq!(talk.end().code(), Some(3));
 }
 
+fn module(home: &Home, words: &[&str]) {
+    let output = home.outlast(["module"]).args(words).output().unwrap();
+    assert!(output.status.success(), "{words:?}: {}", said(&output));
+}
+
 /// The first byte of a function, as it is in the program's memory.
 fn first_byte(pid: &serde_json::Value, program: &Path, function: &str) -> u8 {
     let symbols = Command::new("nm").arg(program).output().unwrap();
@@ -235,15 +240,37 @@ fn without_the_module_there_are_no_breakpoints() {
     talk.ask("work");
     let pid = talk.home.status("it")["pid"].clone();
     assert_eq!(first_byte(&pid, &program, "work"), BREAKPOINT);
-    let output = talk.home.outlast(["module", "remove", "hang", "it"]).output().unwrap();
-    assert!(output.status.success(), "{}", said(&output));
+    module(&talk.home, &["remove", "hang", "it"]);
     until("the end of the breakpoints", || first_byte(&pid, &program, "work") != BREAKPOINT);
     talk.ask("work");
-    let output = talk.home.outlast(["module", "add", "hang", "it"]).output().unwrap();
-    assert!(output.status.success(), "{}", said(&output));
-    until("breakpoints again", || first_byte(&pid, &program, "work") == BREAKPOINT);
+    // Of one that was not there, nothing is kept.
+    module(&talk.home, &["add", "hang", "it", "--sections", "deep"]);
+    until("breakpoints again", || first_byte(&pid, &program, "deep") == BREAKPOINT);
+    assert_ne!(first_byte(&pid, &program, "work"), BREAKPOINT);
+    talk.ask("work");
+    let refused = talk.home.outlast(["module", "add", "hang", "it", "--sections", "work,absent"]).output().unwrap();
+    assert!(!refused.status.success() && said(&refused).contains("section absent"), "{}", said(&refused));
+    assert_eq!(first_byte(&pid, &program, "deep"), BREAKPOINT);
+    module(&talk.home, &["add", "hang", "it", "--hang=20s"]);
+    assert_eq!(first_byte(&pid, &program, "deep"), BREAKPOINT);
+    module(&talk.home, &["add", "hang", "it", "--no-sections"]);
+    until("the end of the breakpoints", || first_byte(&pid, &program, "deep") != BREAKPOINT);
     talk.ask("work");
     assert_eq!(talk.end().code(), Some(3));
+}
+
+#[test]
+fn functions_of_a_running_program_become_sections() {
+    if !may_probe() {
+        return;
+    }
+    let home = Home::new();
+    let program = unchanged(&home);
+    let run = home.outlast(["run", "--name", "it", "--retries", "1000"]);
+    let mut talk = Talk::begin(home, run, &program);
+    talk.ask("work");
+    module(&talk.home, &["add", "hang", "it", "--sections", "work,deep,leave"]);
+    functions_are_sections(talk, ["work,", "deep,"]);
 }
 
 #[test]

@@ -51,7 +51,7 @@ fn module_of(change: &Change) -> &str {
 
 impl Wishes {
     /// What a module is told, as options of `outlast run`; none: it does not protect the program.
-    pub fn words(&self, module: &str, alert: &[String]) -> Option<String> {
+    pub fn words(&self, module: &str) -> Option<String> {
         let words = match module {
             crash::NAME => format!("--retries {}", self.crash?.retries),
             visible::NAME => match self.visible?.outputs {
@@ -68,13 +68,14 @@ impl Wishes {
                 let time = |time: Duration| humantime::format_duration(time).to_string().replace(' ', "");
                 format!("--generations {}:{}:{}", time(every), time(keep), size(budget))
             }
-            hang::NAME => match self.hang?.limit {
-                None => "--hang".into(),
-                Some(limit) => format!("--hang={}", humantime::format_duration(limit)),
-            },
+            hang::NAME => {
+                let limit = self.hang?.limit.map(|limit| format!("={}", humantime::format_duration(limit)));
+                let sections = (!self.sections.is_empty()).then(|| format!(" --sections {}", self.sections.join(",")));
+                format!("--hang{}{}", limit.unwrap_or_default(), sections.unwrap_or_default())
+            }
             storm::NAME => {
                 let storm::Settings { most, within } = self.storm?;
-                let alert = alert.iter().map(|word| format!(" --alert={word}")).collect::<String>();
+                let alert = self.alert.iter().map(|word| format!(" --alert={word}")).collect::<String>();
                 format!("--storm {most}:{}{alert}", humantime::format_duration(within).to_string().replace(' ', ""))
             }
             leaks::NAME => {
@@ -112,16 +113,18 @@ impl Wishes {
             Added::Generations { settings } => {
                 Self { generations: Some(settings.or(self.generations).unwrap_or(generations::USUAL)), ..self }
             }
-            Added::Hang { limit } => {
+            Added::Hang { limit, ref sections } => {
                 let hang = match limit {
                     Some(Limit::Learnt) => hang::Settings::with_limit(None),
                     Some(Limit::At(limit)) => hang::Settings::with_limit(Some(limit)),
                     None => self.hang.unwrap_or(hang::Settings::with_limit(None)),
                 };
-                Self { hang: Some(hang), ..self }
+                let sections = sections.clone().unwrap_or(self.sections);
+                Self { hang: Some(hang), sections, ..self }
             }
-            Added::Storm { measure, .. } => {
-                Self { storm: Some(measure.or(self.storm).unwrap_or(storm::USUAL)), ..self }
+            Added::Storm { measure, ref alert } => {
+                let alert = alert.clone().unwrap_or(self.alert);
+                Self { storm: Some(measure.or(self.storm).unwrap_or(storm::USUAL)), alert, ..self }
             }
             Added::Leaks { settings } => Self { leaks: Some(settings.or(self.leaks).unwrap_or(leaks::USUAL)), ..self },
         }
@@ -135,8 +138,8 @@ impl Wishes {
             server::NAME => self.server = None,
             checkpoint::NAME => self.checkpoint = None,
             generations::NAME => self.generations = None,
-            hang::NAME => self.hang = None,
-            storm::NAME => self.storm = None,
+            hang::NAME => (self.hang, self.sections) = (None, Vec::new()),
+            storm::NAME => (self.storm, self.alert) = (None, Vec::new()),
             leaks::NAME => self.leaks = None,
             _ => self.plugins.retain(|plugin| plugin.name != module),
         }
@@ -144,8 +147,8 @@ impl Wishes {
     }
 
     /// The changes that make other wishes of these.
-    pub fn towards(&self, alert: &[String], other: &Self, other_alert: &[String]) -> Vec<Change> {
-        let differs = |module: &&str| self.words(module, alert) != other.words(module, other_alert);
+    pub fn towards(&self, other: &Self) -> Vec<Change> {
+        let differs = |module: &&str| self.words(module) != other.words(module);
         let modules = [
             crash::NAME,
             visible::NAME,
@@ -156,12 +159,12 @@ impl Wishes {
             storm::NAME,
             leaks::NAME,
         ];
-        let change = |module: &str| other.added(module, other_alert).map_or(Change::Remove(module.into()), Change::Add);
+        let change = |module: &str| other.added(module).map_or(Change::Remove(module.into()), Change::Add);
         modules.into_iter().filter(differs).map(change).collect()
     }
 
     /// All that a module is told; none: it does not protect the program.
-    fn added(&self, module: &str, alert: &[String]) -> Option<Added> {
+    fn added(&self, module: &str) -> Option<Added> {
         Some(match module {
             crash::NAME => Added::Crash { retries: Some(self.crash?.retries) },
             visible::NAME => Added::Visible { outputs: Some(self.visible?.outputs) },
@@ -173,9 +176,12 @@ impl Wishes {
                 }),
             },
             generations::NAME => Added::Generations { settings: Some(self.generations?) },
-            hang::NAME => Added::Hang { limit: Some(self.hang?.limit.map_or(Limit::Learnt, Limit::At)) },
+            hang::NAME => Added::Hang {
+                limit: Some(self.hang?.limit.map_or(Limit::Learnt, Limit::At)),
+                sections: Some(self.sections.clone()),
+            },
             leaks::NAME => Added::Leaks { settings: Some(self.leaks?) },
-            _ => Added::Storm { measure: Some(self.storm?), alert: Some(alert.to_vec()) },
+            _ => Added::Storm { measure: Some(self.storm?), alert: Some(self.alert.clone()) },
         })
     }
 
@@ -188,7 +194,7 @@ impl Protection {
     /// Does what a person wishes, or leaves everything as it is and says why.
     pub(crate) fn change_as_wished(&mut self, change: &Change, options: &Options) -> Result<Changed, String> {
         let (module, before) = (module_of(change), Wishes::of(options));
-        let told_before = before.words(module, &options.alert);
+        let told_before = before.words(module);
         let after = match change {
             Change::Add(added) => before.clone().with(added),
             Change::Remove(_) if !self.manifests.iter().any(|manifest| manifest.name == module) => {
@@ -211,9 +217,8 @@ impl Protection {
         chosen.retries = after.crash.map(|crash| crash.retries);
         (chosen.hang, chosen.storm, chosen.leaks) = (after.hang, after.storm, after.leaks);
         chosen.plugins.clone_from(&after.plugins);
-        if let Change::Add(Added::Storm { alert: Some(alert), .. }) = change {
-            chosen.alert.clone_from(alert);
-        }
+        chosen.sections.clone_from(&after.sections);
+        chosen.alert.clone_from(&after.alert);
         let chosen = match self.tell(module, &after, chosen) {
             Ok(chosen) => chosen,
             Err(failure) => {
@@ -224,7 +229,7 @@ impl Protection {
                 return Err(told.err().map_or(failure.to_string(), |worse| format!("{failure}; and {worse}")));
             }
         };
-        let told = after.words(module, &chosen.alert);
+        let told = after.words(module);
         let what = match (told_before, told) {
             (None, Some(now)) => format!("{module} protects it: {now}"),
             (Some(before), None) => format!("{module} protects it no longer: {before} before"),

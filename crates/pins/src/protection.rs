@@ -40,7 +40,11 @@ pub struct Wishes {
     pub checkpoint: Option<checkpoint::Settings>,
     pub generations: Option<generations::Settings>,
     pub hang: Option<hang::Settings>,
+    /// Functions that are code sections for it.
+    pub sections: Vec<String>,
     pub storm: Option<storm::Settings>,
+    /// The command that is run when there is one.
+    pub alert: Vec<String>,
     pub leaks: Option<leaks::Settings>,
     /// Modules that are loaded from files.
     pub plugins: Vec<plugin::Wish>,
@@ -65,7 +69,9 @@ impl Wishes {
                 budget: policy.budget,
             }),
             hang: options.hang,
+            sections: options.sections.clone(),
             storm: options.storm,
+            alert: options.alert.clone(),
             leaks: options.leaks,
             plugins: options.plugins.clone(),
             has_begun: true,

@@ -101,14 +101,10 @@ fn load(failures: &[String]) -> impl Fn(&str, &mut Options) -> Result<Box<dyn De
         let wishes = Wishes {
             crash: Some(crash::Settings { retries: 3 }),
             visible: Some(visible::Settings { outputs: outlast_interfaces::sysc::Visible::Each }),
-            server: None,
             checkpoint: Some(checkpoint::Settings { every: Duration::from_secs(1), sparing: true }),
-            generations: None,
-            hang: None,
             storm: None,
-            leaks: None,
-            plugins: Vec::new(),
             has_begun: false,
+            ..Wishes::of(&Options::default())
         };
         let protection = Protection::new(program, &wishes, options, &modules(), failures);
         Ok(Box::new(protection.map_err(|failure| Error::Module(failure.to_string()))?))

@@ -7,10 +7,11 @@
 //! again but by who asks.
 
 use crate::again;
-use crate::decision::{Change, Changed};
+use crate::decision::{Added, Change, Changed};
 use crate::exec::Handover;
 use crate::log::{self, Entry, Kind};
 use crate::meta::Made;
+use crate::probes::Probes;
 use crate::program_folder::ProgramFolder;
 use crate::supervisor::Supervisor;
 use crate::wish::write;
@@ -19,6 +20,7 @@ use outlast_image::control::state;
 use rustix::fs::OFlags;
 use std::fs::File;
 use std::io::Read;
+use std::path::Path;
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
 
 impl Supervisor {
@@ -59,6 +61,7 @@ impl Supervisor {
         if self.generation.control().state.load(Acquire) != state::PROTECTED {
             return Err("it is not protected just now; `outlast log` says why".into());
         }
+        let probes = self.wanted_probes(change)?;
         let Changed { options, what } = self.decides.change(change, &self.meta.options)?;
         let before = std::mem::replace(&mut self.meta.options, options);
         let made = self.meta.changed.replace(Made { wish: number, what });
@@ -74,9 +77,24 @@ impl Supervisor {
         if before.generations != self.meta.options.generations {
             self.keep_otherwise();
         }
+        if before.sections != self.meta.options.sections {
+            self.looking.probe_with(probes, self.pid);
+        }
         self.tell_engine();
         self.log_change();
         Ok(())
+    }
+
+    /// Breakpoints at the functions that are to be code sections, if they are others than before.
+    fn wanted_probes(&self, change: &Change) -> Result<Option<Probes>, String> {
+        match change {
+            Change::Add(Added::Hang { sections: Some(sections), .. })
+                if !sections.is_empty() && *sections != self.meta.options.sections =>
+            {
+                Probes::begin(sections, Path::new(&format!("/proc/{}/exe", self.pid))).map(Some)
+            }
+            _ => Ok(None),
+        }
     }
 
     /// A module that a person has added is as good as new, however it failed before.

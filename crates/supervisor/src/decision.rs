@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::options::Options;
-pub use outlast_interfaces::change::Change;
+pub use outlast_interfaces::change::{Added, Change};
 pub use outlast_interfaces::pmc::{Count, Wait};
 pub use outlast_interfaces::proc::{
     Cause, Death, Decision, Hang, Hung, Leak, Resource, Respawn, Shortage, Standing, Starvation, Stays, Step, Storm,

@@ -51,6 +51,13 @@ impl Looking {
         Self { probed: probes.as_ref().and_then(|_| identity(file)), probes, ..Self::default() }
     }
 
+    /// From now on with these, or with none, in the file that the process executes now.
+    pub fn probe_with(&mut self, probes: Option<Probes>, pid: pid_t) {
+        let file = format!("/proc/{pid}/exe");
+        (self.probed, self.probes) = (probes.as_ref().and_then(|_| identity(Path::new(&file))), probes);
+        self.follow(pid);
+    }
+
     /// From now on it is this process that is looked at, which may have gone back.
     pub fn follow(&mut self, pid: pid_t) {
         self.untold.forget();

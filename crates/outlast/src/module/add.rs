@@ -85,6 +85,12 @@ struct OfHang {
     /// With a DURATION also what computes for longer than that without a system call, known or not
     #[arg(long, value_name = "DURATION", num_args = 0..=1, default_missing_value = "learn", require_equals = true, value_parser = Hang::parse)]
     hang: Option<Hang>,
+    /// Functions that are code sections, by their symbols, or /FILE:SYMBOL in a library: see `outlast run --sections`
+    #[arg(long, value_name = "SYMBOL,…", value_delimiter = ',', conflicts_with = "no_sections")]
+    sections: Vec<String>,
+    /// None are
+    #[arg(long)]
+    no_sections: bool,
 }
 
 /// Tells of many recoveries in a short time
@@ -137,8 +143,10 @@ impl Add {
             Module::Generations(Generations { program, generations }) => {
                 (program, Added::Generations { settings: generations.map(how::settings_of) })
             }
-            Module::Hang(OfHang { program, hang }) => {
-                (program, Added::Hang { limit: hang.map(|Hang(limit)| limit.map_or(Limit::Learnt, Limit::At)) })
+            Module::Hang(OfHang { program, hang, sections, no_sections }) => {
+                let limit = hang.map(|Hang(limit)| limit.map_or(Limit::Learnt, Limit::At));
+                let sections = (no_sections || !sections.is_empty()).then_some(sections);
+                (program, Added::Hang { limit, sections })
             }
             Module::Storm(OfStorm { program, storm, alert, no_alert }) => {
                 let measure = match storm {

@@ -48,7 +48,7 @@ impl Follow {
         };
         let folder = StateFolder::open()?.program(&self.program)?;
         let options = Meta::read(&folder)?.options;
-        let changes = Wishes::of(&options).towards(&options.alert, &how.wishes(), how.alert());
+        let changes = Wishes::of(&options).towards(&how.wishes());
         changes.iter().try_for_each(|change| wishing::ask(&folder, change).map(drop)).map(|()| 0)
     }
 }

@@ -84,7 +84,7 @@ fn list_of(program: &str, json: bool) -> Result<i32, Error> {
     let (wishes, parts) = (Wishes::of(&options), wishing::parts(&folder));
     let row = |name: &str, what: String| {
         let loaded = parts.as_ref().map(|parts| parts.modules.iter().any(|loaded| loaded == name));
-        let settings = wishes.words(name, &options.alert)?;
+        let settings = wishes.words(name)?;
         Some(Own { name: name.into(), what, settings, loaded })
     };
     let built_in = outlast_modules::all().into_iter().filter_map(|module| row(module.name, module.what.into()));

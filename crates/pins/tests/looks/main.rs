@@ -53,15 +53,11 @@ fn host(argv: Vec<String>) -> ! {
     let load = |program: &str, options: &mut Options| {
         let wishes = Wishes {
             crash: Some(crash::Settings { retries: 3 }),
-            generations: None,
-            plugins: Vec::new(),
-            has_begun: false,
             visible: Some(visible::Settings { outputs: Visible::Each }),
-            server: None,
             checkpoint: Some(checkpoint::Settings { every: Duration::from_secs(1), sparing: true }),
-            hang: None,
             storm: None,
-            leaks: None,
+            has_begun: false,
+            ..Wishes::of(&Options::default())
         };
         let budget = Budget { time: Duration::from_secs(20), memory: 64 << 20 };
         let make = &|| Box::new(probe::Probe::default()) as Box<dyn outlast_core::Module>;
