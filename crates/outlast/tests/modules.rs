@@ -35,8 +35,13 @@ fn begin(home: &Home, words: &str) -> Child {
 }
 
 fn settings(home: &Home, name: &str) -> Vec<String> {
-    let output = module(home, &format!("list {name} --json"));
-    let rows: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {}", said(&output)));
+    let mut rows = Value::Null;
+    // What is loaded is said soon after the program has begun.
+    until("what is loaded", || {
+        let output = module(home, &format!("list {name} --json"));
+        rows = serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {}", said(&output)));
+        rows.as_array().unwrap().iter().all(|row| !row["loaded"].is_null())
+    });
     let row = |row: &Value| {
         assert_eq!(row["loaded"], true, "{row}");
         format!("{} {}", row["name"].as_str().unwrap(), row["settings"].as_str().unwrap())

@@ -14,6 +14,7 @@ use program::{cookie, Key, Maps, Run};
 use rustix::fs::stat;
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString};
+use std::fs::{canonicalize, read_link};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
@@ -63,8 +64,7 @@ impl Probes {
             let mut of_file = Vec::new();
             for ((number, symbol), pieces) in sections.into_iter().zip(found) {
                 of_file.extend(places_of(&pieces, number).map_err(|why| told(&file, symbol, &why))?);
-                let file = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-                probed.insert(number, Probed { file, pieces });
+                probed.insert(number, Probed { file: name_of(&file), pieces });
             }
             places.push((file, of_file));
         }
@@ -127,6 +127,13 @@ impl Probes {
         inside.sort_by_key(|(_, stack)| std::cmp::Reverse(*stack));
         (inside, left)
     }
+}
+
+/// What the kernel calls the file where it is mapped.
+fn name_of(file: &Path) -> String {
+    // A link of /proc leads also to what has another name now, or none.
+    let path = canonicalize(file).or_else(|_| read_link(file)).unwrap_or_else(|_| file.into());
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 fn told(file: &Path, symbol: &str, why: &dyn std::fmt::Display) -> String {
