@@ -1,14 +1,13 @@
 //! Modules that are added and removed, and told otherwise, while the program runs.
 
-use crate::protection::{Protection, Wishes};
-use outlast_core::{Failure, Payload};
+use crate::protection::Protection;
+use crate::wishes::Wishes;
+use outlast_core::Failure;
 use outlast_image::inject::option;
-use outlast_interfaces::change::{Added, Change, Every, Limit};
-use outlast_interfaces::sysc::Visible;
+use outlast_interfaces::change::{Added, Change};
 use outlast_interfaces::{checkpoint, crash, generations, hang, leaks, server, storm, visible};
 use outlast_supervisor::decision::Changed;
 use outlast_supervisor::options::Options;
-use std::time::Duration;
 
 /// Takes from the options what this module has asked for: how it is where nobody does.
 pub fn leave_to_nobody(options: &mut Options, module: &str) {
@@ -27,13 +26,6 @@ pub fn leave_to_nobody(options: &mut Options, module: &str) {
     }
 }
 
-/// Bytes, as people write them.
-fn size(bytes: u64) -> String {
-    let units = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
-    let whole = units.into_iter().find(|(_, unit)| bytes % unit == 0);
-    whole.map_or(bytes.to_string(), |(name, unit)| format!("{}{name}", bytes / unit))
-}
-
 /// The module that a change is about.
 fn module_of(change: &Change) -> &str {
     match change {
@@ -46,147 +38,6 @@ fn module_of(change: &Change) -> &str {
         Change::Add(Added::Hang { .. }) => hang::NAME,
         Change::Add(Added::Storm { .. }) => storm::NAME,
         Change::Add(Added::Leaks { .. }) => leaks::NAME,
-    }
-}
-
-impl Wishes {
-    /// What a module is told, as options of `outlast run`; none: it does not protect the program.
-    pub fn words(&self, module: &str) -> Option<String> {
-        let words = match module {
-            crash::NAME => format!("--retries {}", self.crash?.retries),
-            visible::NAME => match self.visible?.outputs {
-                Visible::Together => "--commit visible".into(),
-                Visible::Each => "--commit each".into(),
-            },
-            server::NAME => self.server.map(|server::Settings {}| "--server".into())?,
-            checkpoint::NAME => match self.checkpoint? {
-                checkpoint::AUTO => "--every auto".into(),
-                checkpoint::Settings { every, .. } => format!("--every {}", humantime::format_duration(every)),
-            },
-            generations::NAME => {
-                let generations::Settings { every, keep, budget } = self.generations?;
-                let time = |time: Duration| humantime::format_duration(time).to_string().replace(' ', "");
-                format!("--generations {}:{}:{}", time(every), time(keep), size(budget))
-            }
-            hang::NAME => {
-                let limit = self.hang?.limit.map(|limit| format!("={}", humantime::format_duration(limit)));
-                let sections = (!self.sections.is_empty()).then(|| format!(" --sections {}", self.sections.join(",")));
-                format!("--hang{}{}", limit.unwrap_or_default(), sections.unwrap_or_default())
-            }
-            storm::NAME => {
-                let storm::Settings { most, within } = self.storm?;
-                let alert = self.alert.iter().map(|word| format!(" --alert={word}")).collect::<String>();
-                format!("--storm {most}:{}{alert}", humantime::format_duration(within).to_string().replace(' ', ""))
-            }
-            leaks::NAME => {
-                let leaks::Settings { window, percent } = self.leaks?;
-                format!("--leaks {}:{percent}", humantime::format_duration(window).to_string().replace(' ', ""))
-            }
-            _ => {
-                let plugin = self.plugins.iter().find(|plugin| plugin.name == module)?;
-                format!("--module {module}={}", plugin.settings)
-            }
-        };
-        Some(words)
-    }
-
-    /// What is wished once a module protects the program in this way.
-    fn with(self, added: &Added) -> Self {
-        match *added {
-            Added::Crash { retries } => {
-                let crash = self.crash.unwrap_or(crash::USUAL);
-                Self { crash: Some(crash::Settings { retries: retries.unwrap_or(crash.retries) }), ..self }
-            }
-            Added::Visible { outputs } => {
-                let before = self.visible.map_or(Visible::Together, |visible| visible.outputs);
-                Self { visible: Some(visible::Settings { outputs: outputs.unwrap_or(before) }), ..self }
-            }
-            Added::Server => Self { server: Some(server::Settings {}), ..self },
-            Added::Checkpoint { every } => {
-                let checkpoint = match every {
-                    Some(Every::At(every)) => checkpoint::Settings { every, sparing: false },
-                    Some(Every::Auto) => checkpoint::AUTO,
-                    None => self.checkpoint.unwrap_or(checkpoint::AUTO),
-                };
-                Self { checkpoint: Some(checkpoint), ..self }
-            }
-            Added::Generations { settings } => {
-                Self { generations: Some(settings.or(self.generations).unwrap_or(generations::USUAL)), ..self }
-            }
-            Added::Hang { limit, ref sections } => {
-                let hang = match limit {
-                    Some(Limit::Learnt) => hang::Settings::with_limit(None),
-                    Some(Limit::At(limit)) => hang::Settings::with_limit(Some(limit)),
-                    None => self.hang.unwrap_or(hang::Settings::with_limit(None)),
-                };
-                let sections = sections.clone().unwrap_or(self.sections);
-                Self { hang: Some(hang), sections, ..self }
-            }
-            Added::Storm { measure, ref alert } => {
-                let alert = alert.clone().unwrap_or(self.alert);
-                Self { storm: Some(measure.or(self.storm).unwrap_or(storm::USUAL)), alert, ..self }
-            }
-            Added::Leaks { settings } => Self { leaks: Some(settings.or(self.leaks).unwrap_or(leaks::USUAL)), ..self },
-        }
-    }
-
-    /// What is wished once this module does not protect it any more.
-    fn without(mut self, module: &str) -> Self {
-        match module {
-            crash::NAME => self.crash = None,
-            visible::NAME => self.visible = None,
-            server::NAME => self.server = None,
-            checkpoint::NAME => self.checkpoint = None,
-            generations::NAME => self.generations = None,
-            hang::NAME => (self.hang, self.sections) = (None, Vec::new()),
-            storm::NAME => (self.storm, self.alert) = (None, Vec::new()),
-            leaks::NAME => self.leaks = None,
-            _ => self.plugins.retain(|plugin| plugin.name != module),
-        }
-        self
-    }
-
-    /// The changes that make other wishes of these.
-    pub fn towards(&self, other: &Self) -> Vec<Change> {
-        let differs = |module: &&str| self.words(module) != other.words(module);
-        let modules = [
-            crash::NAME,
-            visible::NAME,
-            server::NAME,
-            checkpoint::NAME,
-            generations::NAME,
-            hang::NAME,
-            storm::NAME,
-            leaks::NAME,
-        ];
-        let change = |module: &str| other.added(module).map_or(Change::Remove(module.into()), Change::Add);
-        modules.into_iter().filter(differs).map(change).collect()
-    }
-
-    /// All that a module is told; none: it does not protect the program.
-    fn added(&self, module: &str) -> Option<Added> {
-        Some(match module {
-            crash::NAME => Added::Crash { retries: Some(self.crash?.retries) },
-            visible::NAME => Added::Visible { outputs: Some(self.visible?.outputs) },
-            server::NAME => self.server.map(|server::Settings {}| Added::Server)?,
-            checkpoint::NAME => Added::Checkpoint {
-                every: Some(match self.checkpoint? {
-                    checkpoint::AUTO => Every::Auto,
-                    checkpoint::Settings { every, .. } => Every::At(every),
-                }),
-            },
-            generations::NAME => Added::Generations { settings: Some(self.generations?) },
-            hang::NAME => Added::Hang {
-                limit: Some(self.hang?.limit.map_or(Limit::Learnt, Limit::At)),
-                sections: Some(self.sections.clone()),
-            },
-            leaks::NAME => Added::Leaks { settings: Some(self.leaks?) },
-            _ => Added::Storm { measure: Some(self.storm?), alert: Some(self.alert.clone()) },
-        })
-    }
-
-    fn settings_of(&self, module: &str) -> Result<Option<Payload>, Failure> {
-        Ok(self.settings()?.into_iter().find(|(name, _)| *name == module).map(|(_, payload)| payload))
     }
 }
 

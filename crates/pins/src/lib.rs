@@ -22,7 +22,9 @@ mod sect;
 mod seen;
 mod sig;
 mod sysc;
+mod wishes;
 
 pub use abroad::{Abroad, Heard};
 pub use machine::Machine;
-pub use protection::{Protection, Wishes};
+pub use protection::Protection;
+pub use wishes::Wishes;
