@@ -93,8 +93,17 @@ pub fn load(e: &mut Engine, foreign: bool) {
             owe(e, entry);
         }
     }
+    if !foreign {
+        load_journal(e);
+    }
+    if are_owed() {
+        dispatch::slow_down_waits(true);
+    }
+}
+
+fn load_journal(e: &mut Engine) {
     let (mut at, mut entries) = (0, [(0, Entry::NOTHING); AT_ONCE]);
-    while !foreign {
+    loop {
         let (mut seen, mut found) = (0, 0);
         e.store().journal_for_each(&mut |_, kind, bytes| {
             if let (journal::REPLY | journal::REPLY_SUM, Some(entry)) = (kind, entry_of(bytes)) {
@@ -105,6 +114,9 @@ pub fn load(e: &mut Engine, foreign: bool) {
                 seen += 1;
             }
         });
+        if found == 0 {
+            return;
+        }
         at += found;
         for (kind, entry) in &entries[..found] {
             match *kind {
@@ -112,12 +124,6 @@ pub fn load(e: &mut Engine, foreign: bool) {
                 _ => expect(e, entry),
             }
         }
-        if found == 0 {
-            break;
-        }
-    }
-    if are_owed() {
-        dispatch::slow_down_waits(true);
     }
 }
 
