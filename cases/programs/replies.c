@@ -1,7 +1,7 @@
 /* A server of one thread that takes one request at a time from each connection and wants the next one after its reply only. A request is
  * "N HOW SIZE": the reply is "N SIZE SUM COUNT", SUM being that of the connection's numbers and COUNT that of all requests so far, and SIZE
- * bytes, sent in the way HOW says. Sockets do not block, and whoever sends less than all waits for room. "quit" ends it.
- * replies PORT FILE [level] */
+ * bytes, sent in the way HOW says. Sockets do not block unless told, and whoever sends less than all waits for room. "quit" ends it.
+ * replies PORT FILE [level|blocking] */
 #define _GNU_SOURCE
 #include "tell.h"
 #include <arpa/inet.h>
@@ -22,7 +22,7 @@ static struct peer {
     char line[64], head[64];
 } peers[MOST];
 static char bytes[LARGEST];
-static int listener, queue, file, level, quit;
+static int listener, queue, file, level, blocking, quit;
 static long answered;
 
 static void watch(struct peer *peer, int change, uint32_t events)
@@ -80,7 +80,7 @@ static int reply(struct peer *peer)
         if (n < 0)
             return -1;
         peer->sent += n;
-        if ((size_t)n < wanted)
+        if ((size_t)n < wanted && !blocking)
             return 0;
     }
     return 1;
@@ -121,7 +121,7 @@ static void serve(struct peer *peer)
                 return;
             peer->head_len = 0;
         }
-        ssize_t n = read(peer->fd, peer->line + peer->len, sizeof peer->line - 1 - peer->len);
+        ssize_t n = recv(peer->fd, peer->line + peer->len, sizeof peer->line - 1 - peer->len, MSG_DONTWAIT);
         if (n < 0 && errno == EAGAIN)
             return;
         if (n <= 0)
@@ -136,7 +136,7 @@ static void serve(struct peer *peer)
 
 static void welcome(void)
 {
-    int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | (blocking ? 0 : SOCK_NONBLOCK));
     if (fd < 0 && errno == EAGAIN)
         return;
     must(fd > 0, "accept4");
@@ -152,7 +152,8 @@ int main(int argc, char **argv)
 {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(atoi(argv[1]))};
     at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    level = argc > 3;
+    level = argc > 3 && !strcmp(argv[3], "level");
+    blocking = argc > 3 && !strcmp(argv[3], "blocking");
     must((file = open(argv[2], O_RDONLY)) >= 0, argv[2]);
     must(pread(file, bytes, LARGEST, 0) == LARGEST, "a short file");
     must((listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0)) >= 0, "socket");

@@ -208,6 +208,7 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "page_server_barrier",
             "page_server_life",
             "replies",
+            "replies_counter",
             "replies_blocking",
         ],
     ),

@@ -19,8 +19,9 @@ const WAYS: &[u8] = b"wvmfo";
 pub const CASES: &[Case] = &[
     Case::new("replies", |stage| server(stage, &[]), clients).with_options(SERVER).ring_only(),
     Case::new("replies_level", |stage| server(stage, &["level"]), clients).with_options(SERVER).ring_only(),
-    Case::new("replies_blocking", |stage| tcp::server(stage, "poll"), tcp::clients).with_options(SERVER).ring_only(),
-    Case::new("replies_blocking_edge", |stage| tcp::server(stage, "edge"), tcp::clients)
+    Case::new("replies_blocking", |stage| server(stage, &["blocking"]), clients).with_options(SERVER).ring_only(),
+    Case::new("replies_counter", |stage| tcp::server(stage, "poll"), tcp::clients).with_options(SERVER).ring_only(),
+    Case::new("replies_counter_edge", |stage| tcp::server(stage, "edge"), tcp::clients)
         .with_options(SERVER)
         .ring_only(),
 ];

@@ -62,6 +62,8 @@ pub mod object {
     pub const OWN_FAULTS: u16 = 21;
     /// What had been sent on a connection, of which a restored program has not sent all again; key: its number among them.
     pub const REPLY: u16 = 22;
+    /// Connections that others have as well.
+    pub const SHARED_CONNECTIONS: u16 = 23;
 }
 
 /// Ranges whose content vanished since the last commit.

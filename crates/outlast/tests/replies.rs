@@ -5,15 +5,19 @@ mod support;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Stdio};
+use std::time::Duration;
 use support::{finish, kill, said, Home};
 
 /// Answers each request with ten bytes.
-const SERVER: &str = "import os, socket
+const SERVER: &str = "import os, socket, time
 listener = socket.create_server(('127.0.0.1', 0))
 print(listener.getsockname()[1], flush=True)
 count = 0
 while True:
     client = listener.accept()[0]
+    if FORKS and os.fork() == 0:
+        time.sleep(0.3)
+        os._exit(client.send(b'of a child'))
     while client.recv(100):
         count += 1
         client.sendall(REPLY)
@@ -29,13 +33,17 @@ struct Server<'h> {
 
 impl<'h> Server<'h> {
     fn start(home: &'h Home, options: &[&str], reply: &str) -> Self {
-        let script = SERVER.replace("REPLY", reply);
+        Self::start_it(home, options, &SERVER.replace("REPLY", reply).replace("FORKS", "False"))
+    }
+
+    fn start_it(home: &'h Home, options: &[&str], script: &str) -> Self {
         let command = ["run", "--name", "web", "--every", "never"];
-        let own = [&command[..], options, &["--", "/usr/bin/python3", "-c", &script]].concat();
+        let own = [&command[..], options, &["--", "/usr/bin/python3", "-c", script]].concat();
         let mut child = home.outlast(own).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut port = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut port).unwrap();
         let client = TcpStream::connect(("127.0.0.1", port.trim().parse().unwrap())).unwrap();
+        client.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
         let mut server = Self { home, child, client };
         home.await_protected("web");
         // From the second reply on all is as it will be.
@@ -45,8 +53,12 @@ impl<'h> Server<'h> {
     }
 
     fn ask(&mut self) -> String {
-        let mut reply = [0; 10];
         self.client.write_all(b"request").unwrap();
+        self.hear()
+    }
+
+    fn hear(&mut self) -> String {
+        let mut reply = [0; 10];
         self.client.read_exact(&mut reply).unwrap();
         String::from_utf8(reply.into()).unwrap()
     }
@@ -127,4 +139,18 @@ fn a_recovered_server_goes_on_counting_and_one_that_replies_otherwise_is_told_of
         assert_eq!(server.tells_of_differences(), differs);
         server.end();
     }
+}
+
+#[test]
+fn what_a_child_sends_on_the_same_connection_is_not_taken_for_a_reply() {
+    let home = Home::new();
+    let script = SERVER.replace("REPLY", COUNTS).replace("FORKS", "True");
+    let mut server = Server::start_it(&home, &["--server"], &script);
+    assert_eq!(server.ask().trim(), "3");
+    assert_eq!(server.hear(), "of a child");
+    for times in 1..=3 {
+        server.die(times);
+        assert_eq!(server.ask().trim(), (3 + times).to_string());
+    }
+    server.end();
 }

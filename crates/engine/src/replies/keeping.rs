@@ -1,7 +1,7 @@
 //! What of replies outlives the process: entries of the journal, and what is left of them in commits.
 
 use super::known::{Known, Sum};
-use super::{are_owed, caught_up, count, since, Refused, OWED};
+use super::{are_owed, caught_up, count, shared, since, Refused, OWED};
 use crate::call_filters;
 use crate::control::degrade;
 use crate::dispatch;
@@ -38,6 +38,7 @@ const AT_ONCE: usize = 64;
 
 /// Puts what is still not to be sent again into the commit that is being made, which makes the journal void.
 pub fn save(e: &mut Engine) {
+    shared::save(e);
     if OWED.load(Relaxed) == 0 && e.replies.objects == 0 {
         return;
     }
@@ -78,6 +79,7 @@ pub fn save(e: &mut Engine) {
 
 /// What a restored program is not to send again. `foreign`: its connections are others, or gone.
 pub fn load(e: &mut Engine, foreign: bool) {
+    shared::load(e);
     e.replies.known.clear();
     e.replies.refused = Refused::NOTHING;
     e.replies.objects = 0;
@@ -91,8 +93,17 @@ pub fn load(e: &mut Engine, foreign: bool) {
             owe(e, entry);
         }
     }
+    if !foreign {
+        load_journal(e);
+    }
+    if are_owed() {
+        dispatch::slow_down_waits(true);
+    }
+}
+
+fn load_journal(e: &mut Engine) {
     let (mut at, mut entries) = (0, [(0, Entry::NOTHING); AT_ONCE]);
-    while !foreign {
+    loop {
         let (mut seen, mut found) = (0, 0);
         e.store().journal_for_each(&mut |_, kind, bytes| {
             if let (journal::REPLY | journal::REPLY_SUM, Some(entry)) = (kind, entry_of(bytes)) {
@@ -103,6 +114,9 @@ pub fn load(e: &mut Engine, foreign: bool) {
                 seen += 1;
             }
         });
+        if found == 0 {
+            return;
+        }
         at += found;
         for (kind, entry) in &entries[..found] {
             match *kind {
@@ -110,12 +124,6 @@ pub fn load(e: &mut Engine, foreign: bool) {
                 _ => expect(e, entry),
             }
         }
-        if found == 0 {
-            break;
-        }
-    }
-    if are_owed() {
-        dispatch::slow_down_waits(true);
     }
 }
 

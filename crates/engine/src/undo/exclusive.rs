@@ -6,6 +6,7 @@
 use super::lease;
 use super::look::{self, Identity};
 use crate::descriptors::for_each_open;
+use crate::replies;
 use crate::state::{object, Engine};
 use outlast_image::descriptor::descriptor_kind as kind;
 
@@ -70,10 +71,14 @@ pub fn load(e: &mut Engine) {
 /// Somebody else has, or gets, what is open as `fd`.
 pub fn share(e: &mut Engine, fd: i32) {
     // Also where a commit stands before every output: that may change.
-    if e.fds.kind(fd) == kind::REGULAR {
-        if let Ok(look) = look::of(fd) {
-            e.undo.shared.add(look.identity);
+    match e.fds.kind(fd) {
+        kind::REGULAR => {
+            if let Ok(look) = look::of(fd) {
+                e.undo.shared.add(look.identity);
+            }
         }
+        kind::SOCKET => replies::share(e, fd),
+        _ => {}
     }
 }
 

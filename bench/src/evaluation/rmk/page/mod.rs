@@ -98,8 +98,9 @@ fn methods(results: &Results) -> String {
   s + r is the slope of what commits cost between 256 and 4096 written pages. The server commits more often than every two seconds: what it reads from connections is kept until the next commit, in a room of bounded
   size, and descriptors that come and go are committed. A shadow process is a copy by `clone`, which replaces the one before; a dump copies all pages that are there into memory.
 - **Figure 9.** wrk asks for pages of 0.5 to 16 KB on connections that stay open, in place of WebStone; the server has one processor and wrk the other. `hang`, `checkpoint` and `visible` have no other of these
-  modules beside them; with `hang` nothing is committed but when it must be.
-- **Table 9.** `checkpoint` goes back to the last commit, and what was sent since is sent again: a client may get a reply twice, which counts as wrong. The paper's custom checkpointing has no counterpart here yet.
+  modules beside them, `server` has `visible`; with `hang` nothing is committed but when it must be.
+- **Table 9.** `checkpoint` goes back to the last commit, and what was sent since is sent again: a client may get a reply twice, which counts as wrong. `server` is the paper's custom checkpointing,
+  with other commits: not two in all, but one in 64 reads, before what is no reply, and when connections begin and end, so that a recovery has little to do again.
 "
     )
 }
@@ -113,7 +114,7 @@ const OBSERVED: &str = "\
 - **Damaged code** is committed with everything else: protected by commits alone, nearly every crash comes again until all tries are used up. Older generations
   take most crashes away, and a server's clients gain nothing by that: it knows nothing any more of what it has read and answered since, and they wait for a reply that does not come.
 - **A server under `visible`** pays two to five times its own processor time, since each small reply has a commit before it. `checkpoint` pays a third more and answers twice after a
-  death. Between the two is what the paper's custom checkpointing does.
+  death. `server`, the paper's custom checkpointing, is between the two, and answers once; it is for servers that reply the same when they read the same again.
 - **A restart** of lighttpd is as quick as a recovery. What it costs are all connections.
 ";
 
