@@ -48,7 +48,7 @@ fn check(service: &str, operations: &[Operation], seen: fn(&Handle) -> Seen) {
 
 #[test]
 fn a_file_system_that_fails_anywhere_is_as_if_it_had_not() {
-    check("fs", <stubs::fs::Server<fs::Files> as Component>::OPERATIONS, |handle| {
+    check("fs", stubs::fs::Server(fs::Files::default()).operations(), |handle| {
         let (here, there) = (stubs::fs::Client::new(channel(handle)), stubs::fs::Client::new(channel(handle)));
         let folder = here.fs_split(0, b"folder", CREATE | EXCLUSIVE | FOLDER).expect("a folder").0;
         let file = here.fs_split(folder, b"file", CREATE | EXCLUSIVE | APPEND).expect("a file").0;
@@ -81,7 +81,7 @@ fn a_file_system_that_fails_anywhere_is_as_if_it_had_not() {
 
 #[test]
 fn a_scheduler_that_fails_anywhere_is_as_if_it_had_not() {
-    check("scheduler", <stubs::scheduler::Server<scheduler::Threads> as Component>::OPERATIONS, |handle| {
+    check("scheduler", stubs::scheduler::Server(scheduler::Threads::default()).operations(), |handle| {
         type Client = stubs::scheduler::Client;
         let (here, there) = (Client::new(channel(handle)), Client::new(channel(handle)));
         let (one, two) = (here.sched_create(1).expect("a thread"), there.sched_create(2).expect("a thread"));
@@ -106,7 +106,7 @@ fn a_scheduler_that_fails_anywhere_is_as_if_it_had_not() {
 
 #[test]
 fn locks_that_fail_anywhere_are_as_if_they_had_not() {
-    check("lock", <stubs::lock::Server<lock::Locks> as Component>::OPERATIONS, |handle| {
+    check("lock", stubs::lock::Server(lock::Locks::default()).operations(), |handle| {
         let client = stubs::lock::Client::new(channel(handle));
         let lock = client.lock_alloc().expect("a lock");
         see![
@@ -125,7 +125,7 @@ fn locks_that_fail_anywhere_are_as_if_they_had_not() {
 
 #[test]
 fn events_that_fail_anywhere_are_as_if_they_had_not() {
-    check("event", <stubs::event::Server<event::Events> as Component>::OPERATIONS, |handle| {
+    check("event", stubs::event::Server(event::Events::default()).operations(), |handle| {
         let (here, there) = (stubs::event::Client::new(channel(handle)), stubs::event::Client::new(channel(handle)));
         let group = here.event_split(0, 1).expect("an event");
         let event = there.event_split(group, 2).expect("an event");
@@ -145,7 +145,7 @@ fn events_that_fail_anywhere_are_as_if_they_had_not() {
 
 #[test]
 fn memory_that_fails_anywhere_is_as_if_it_had_not() {
-    check("memory", <stubs::memory::Server<memory::Pages> as Component>::OPERATIONS, |handle| {
+    check("memory", stubs::memory::Server(memory::Pages::default()).operations(), |handle| {
         use memory::{map, PAGE, READ, WRITE};
         type Client = stubs::memory::Client;
         let (here, there) = (Client::new(channel(handle)), Client::new(channel(handle)));
@@ -174,7 +174,7 @@ fn memory_that_fails_anywhere_is_as_if_it_had_not() {
 
 #[test]
 fn timers_that_fail_anywhere_are_as_if_they_had_not() {
-    check("timer", <stubs::timer::Server<timer::Timers> as Component>::OPERATIONS, |handle| {
+    check("timer", stubs::timer::Server(timer::Timers::default()).operations(), |handle| {
         let client = stubs::timer::Client::new(channel(handle));
         // Two periods have ended, and no other will soon. The clock tells how long the machine has run, which may be minutes.
         let period = now() / 3;

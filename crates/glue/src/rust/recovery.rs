@@ -29,34 +29,18 @@ pub fn write(writer: &Writer, text: &mut Text) {
     text.open(
         "fn recover(&self, descriptor: &Descriptor<Data>, asked: Option<u32>) -> Result<(u32, u64), CallError> {",
     );
-    text.line("let mut restorer = Restorer::new(asked);");
-    text.line("// Others that need the descriptor wait here until it is recovered once.");
-    text.open("let mut inner = match asked {");
-    text.line("None => descriptor.lock(),");
-    text.line("Some(epoch) => descriptor.lock_while(|| self.channel.epoch() == epoch).ok_or(CallError::Outdated)?,");
-    text.close("};");
-    text.open("loop {");
-    text.line("let epoch = self.channel.epoch();");
-    text.open("if let Some(server) = descriptor.valid(epoch) {");
-    text.line("return Ok((epoch, server));");
-    text.close("}");
+    text.open("descriptor.recover(&self.channel, asked, |inner, epoch| {");
     if writer.has(Mechanism::D1) {
         writer.mark(Mechanism::D1, text);
         text.open("let parent = match self.descriptors.get(inner.parent) {");
-        text.line("Ok(parent) => Some(self.current(&parent, asked)?.1),");
+        text.line("Ok(parent) => Some(self.current(&parent, asked).map_err(Interrupted::Failed)?.1),");
         text.line("Err(_) => None,");
         text.close("};");
     } else {
         text.line("let parent = self.descriptors.get(inner.parent).ok().map(|parent| parent.server());");
     }
-    text.open("match self.walk(descriptor.id, &inner, epoch, parent) {");
-    text.open("Ok(server) => {");
-    text.line("descriptor.recovered(&mut inner, epoch, server);");
-    text.line("return Ok((epoch, server));");
-    text.close("}");
-    text.line("Err(interrupted) => restorer.again(interrupted)?,");
-    text.close("}");
-    text.close("}");
+    text.line("self.walk(descriptor.id, inner, epoch, parent)");
+    text.close("})");
     text.close("}");
     text.blank();
     if interface.properties.global && interface.subtrees() {

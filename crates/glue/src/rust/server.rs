@@ -70,7 +70,8 @@ pub fn write(writer: &Writer, text: &mut Text) {
     text.close("}");
     text.blank();
     text.open("impl<S: Service> Component for Server<S> {");
-    text.open("const OPERATIONS: &'static [Operation] = &[");
+    text.open("fn operations(&self) -> &'static [Operation] {");
+    text.open("&[");
     for function in &interface.functions {
         let sums = if function.creates.is_some() { interface.sums().len() } else { 0 };
         text.line(&format!(
@@ -81,8 +82,12 @@ pub fn write(writer: &Writer, text: &mut Text) {
             function.creates.is_some() && !interface.files().is_empty()
         ));
     }
-    text.close("];");
-    text.line(&format!("const GLOBAL: bool = {};", interface.properties.global));
+    text.close("]");
+    text.close("}");
+    text.blank();
+    text.open("fn is_global(&self) -> bool {");
+    text.line(&interface.properties.global.to_string());
+    text.close("}");
     text.blank();
     text.open("fn dispatch(&mut self, call: &mut Call<'_>) -> Result<(), Stop> {");
     text.open("match call.operation() {");
