@@ -114,6 +114,9 @@ void glue_mapped_end(struct glue_mapped *mapped);
 #define GLUE_WORD(value) ((uint64_t)(int64_t)(value))
 #define GLUE_FITS(type, word) (GLUE_WORD((type)(word)) == (uint64_t)(word))
 
+/* How many bytes come back of a service at most, where a word says how many have room. */
+#define GLUE_ROOM(word) ((int64_t)(word) < 0 ? 0 : (word) > GLUE_BYTES ? GLUE_BYTES : (int64_t)(word))
+
 /* Flags of a request. T0: wake this thread if the server dies while it is blocked there. */
 #define GLUE_EAGER 1u
 /* R0 walks: do not wait where the call would block. */
@@ -138,7 +141,7 @@ struct glue_request {
     size_t length;
     /* An open file that comes with it, or -1. */
     int file;
-    /* Where bytes that come back go, and how many have room there: as a word of the call; a negative number is none. */
+    /* Where bytes that come back go, and how many have room there: as a word of the call; a negative number is none. NULL: nowhere. */
     void *answer;
     uint64_t room;
 };

@@ -10,6 +10,7 @@ use crate::error;
 use crate::memory::{bytes, file, own, slice};
 
 pub const WORDS: usize = 8;
+const BYTES: usize = 4096;
 
 /// `struct glue_client`.
 pub struct Client {
@@ -102,7 +103,12 @@ unsafe extern "C" fn glue_epoch(client: &Client) -> u32 {
 
 #[no_mangle]
 unsafe extern "C" fn glue_call(client: &Client, request: &CRequest, reply: *mut CReply) -> c_int {
-    // SAFETY: see the head of `lib.rs`.
+    if request.count as usize > WORDS || request.length > BYTES {
+        // SAFETY: see the head of `lib.rs`.
+        unsafe { reply.write(empty()) };
+        return error::of_call(CallError::TooLong(BYTES));
+    }
+    // SAFETY: as above.
     let made = unsafe {
         Request {
             operation: request.operation,
@@ -131,7 +137,7 @@ fn empty() -> CReply {
 /// More bytes than there is room for are what no sound server sends.
 fn returned(reply: Reply, request: &CRequest) -> Result<CReply, Interrupted> {
     let room = usize::try_from(request.room as i64).unwrap_or(0);
-    let length = reply.bytes.len();
+    let length = if request.answer.is_null() { 0 } else { reply.bytes.len() };
     if length > room {
         return Err(Interrupted::Failed(CallError::Service(libc::EBADMSG)));
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, ValueEnum};
-use outlast_glue::{diagnostic, graph, rust, understand, Diagnostic, Interface, Severity};
+use outlast_glue::{c, diagnostic, graph, rust, understand, Diagnostic, Interface, Severity};
 use serde_json::json;
 
 /// Compiles interfaces of components to stubs that recover what a component's clients had there when it is micro-rebooted.
@@ -52,6 +52,7 @@ enum Command {
 #[derive(Clone, Copy, ValueEnum)]
 enum Language {
     Rust,
+    C,
 }
 
 fn main() -> ExitCode {
@@ -77,10 +78,20 @@ fn run(command: Command) -> Result<bool, String> {
             }
             Ok(interface.is_some())
         }
-        Command::Compile { file, lang: Language::Rust, output } => {
+        Command::Compile { file, lang, output } => {
             let Some(interface) = understood(&file)? else { return Ok(false) };
             let source = file.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-            write(&output.join(format!("{}.rs", interface.service)), &rust::generate(&interface, &source, &[]))?;
+            match lang {
+                Language::Rust => {
+                    let name = format!("{}.rs", interface.service);
+                    write(&output.join(name), &rust::generate(&interface, &source, &[]))?;
+                }
+                Language::C => {
+                    for file in c::generate(&interface, &source, &[]) {
+                        write(&output.join(file.name), &file.text)?;
+                    }
+                }
+            }
             Ok(true)
         }
         Command::Graph { file, output } => {

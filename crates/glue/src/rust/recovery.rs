@@ -3,8 +3,9 @@
 use crate::mechanism::Mechanism;
 use crate::model::{Kind, Parameter};
 
-use super::text::Text;
-use super::{constant, rust_name, words, Writer};
+use super::{constant, mark, rust_name};
+use crate::text::Text;
+use crate::writer::Writer;
 
 pub fn write(writer: &Writer, text: &mut Text) {
     let interface = writer.interface;
@@ -31,7 +32,7 @@ pub fn write(writer: &Writer, text: &mut Text) {
     );
     text.open("descriptor.recover(&self.channel, asked, |inner, epoch| {");
     if writer.has(Mechanism::D1) {
-        writer.mark(Mechanism::D1, text);
+        mark(writer, Mechanism::D1, text);
         text.open("let parent = match self.descriptors.get(inner.parent) {");
         text.line("Ok(parent) => Some(self.current(&parent, asked).map_err(Interrupted::Failed)?.1),");
         text.line("Err(_) => None,");
@@ -80,7 +81,7 @@ pub fn write(writer: &Writer, text: &mut Text) {
 
 fn walk(writer: &Writer, text: &mut Text) {
     let interface = writer.interface;
-    writer.mark(Mechanism::R0, text);
+    mark(writer, Mechanism::R0, text);
     text.open(
         "fn walk(&self, id: u64, inner: &Inner<Data>, epoch: u32, parent: Option<u64>) -> Result<u64, Interrupted> {",
     );
@@ -88,7 +89,7 @@ fn walk(writer: &Writer, text: &mut Text) {
     text.line("let _ = (data, parent);");
     text.open("let (operation, words, bytes): (u32, Vec<u64>, &[u8]) = match inner.creator {");
     for (_, function) in interface.creators() {
-        let mut list: Vec<String> = words(function).map(|p| argument(writer, p)).collect();
+        let mut list: Vec<String> = function.words().map(|p| argument(writer, p)).collect();
         list.extend(interface.sums().iter().map(|sum| format!("data.{sum} as u64")));
         let bytes = function.bytes().map_or("&[]".to_string(), |p| format!("&data.{}", rust_name(&p.name)));
         let operation = constant(function);
@@ -149,7 +150,7 @@ fn steps(writer: &Writer, state: &str, text: &mut Text) {
     text.open("for &operation in steps {");
     text.open("let words: Vec<u64> = match operation {");
     for (_, function) in interface.states().filter(|(_, f)| f.replayed()) {
-        let list: Vec<String> = words(function).map(|p| argument(writer, p)).collect();
+        let list: Vec<String> = function.words().map(|p| argument(writer, p)).collect();
         text.line(&format!("operation::{} => vec![{}],", constant(function), list.join(", ")));
     }
     text.line("_ => continue,");
