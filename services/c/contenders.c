@@ -26,12 +26,12 @@ static void *contend(void *number)
     const unsigned int thread = (unsigned int)(size_t)number;
 
     for (unsigned int round = 0; round < rounds; round++) {
-        must("pretake", lock_pretake(&client, lock, thread, NULL));
-        must("take", lock_take(&client, lock, thread, NULL));
+        must("pretake", call_lock_pretake(&client, lock, thread, NULL));
+        must("take", call_lock_take(&client, lock, thread, NULL));
         say('+', thread);
         sched_yield();
         say('-', thread);
-        must("release", lock_release(&client, lock, thread, NULL));
+        must("release", call_lock_release(&client, lock, thread, NULL));
     }
     return NULL;
 }
@@ -47,7 +47,7 @@ int main(int count, char *arguments[])
         return 2;
     }
     lock_client_open(&client, channel);
-    must("alloc", lock_alloc(&client, &lock));
+    must("alloc", call_lock_alloc(&client, &lock));
     for (unsigned int thread = 1; thread <= threads; thread++) {
         if (pthread_create(&all[thread - 1], NULL, contend, (void *)(size_t)thread) != 0) {
             return 2;
@@ -56,7 +56,7 @@ int main(int count, char *arguments[])
     for (unsigned int thread = 0; thread < threads; thread++) {
         pthread_join(all[thread], NULL);
     }
-    must("free", lock_free(&client, lock, NULL));
+    must("free", call_lock_free(&client, lock, NULL));
     if (lock_client_count(&client) != 0) {
         fprintf(stderr, "a lock that was freed is tracked\n");
         return 1;

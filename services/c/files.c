@@ -48,7 +48,7 @@ static void open_one(struct file *file)
     mode |= flags & CREATE ? O_CREAT : 0;
     mode |= flags & TRUNCATE ? O_TRUNC : 0;
     mode |= flags & APPEND ? O_APPEND : 0;
-    error = fs_split(&client, folder, name, (unsigned int)strlen(name), (unsigned int)flags, NULL, &file->here);
+    error = call_fs_split(&client, folder, name, (unsigned int)strlen(name), (unsigned int)flags, NULL, &file->here);
     file->there = openat(kernels, name, mode, 0600);
     same("open", (error == 0) == (file->there >= 0) && (error == 0 || error == errno));
     if (error != 0) {
@@ -63,7 +63,7 @@ static void write_one(struct file *file)
     int count = -1;
 
     memset(data, (int)chance(256), sizeof data);
-    must("write", fs_write(&client, file->here, data, length, NULL, &count));
+    must("write", call_fs_write(&client, file->here, data, length, NULL, &count));
     same("write", count == write(file->there, data, length));
 }
 
@@ -75,7 +75,7 @@ static void read_one(struct file *file)
     size_t length;
     ssize_t count;
 
-    must("read", fs_read(&client, file->here, here, &length, most, &got, NULL));
+    must("read", call_fs_read(&client, file->here, here, &length, most, &got, NULL));
     count = read(file->there, there, most);
     same("read", count == (ssize_t)length && length == got && memcmp(here, there, length) == 0);
 }
@@ -85,7 +85,7 @@ static void seek_one(struct file *file)
     const int whence = (int)chance(3), how[] = { SEEK_SET, SEEK_CUR, SEEK_END };
     const long to = (long)chance(20000) - 5000;
     long place = -1;
-    int error = fs_seek(&client, file->here, (unsigned int)whence, to, NULL, &place);
+    int error = call_fs_seek(&client, file->here, (unsigned int)whence, to, NULL, &place);
     off_t there = lseek(file->there, to, how[whence]);
 
     same("seek", error == 0 ? place == there : there < 0 && error == errno);
@@ -103,17 +103,17 @@ static void step(void)
     }
     switch (chance(8)) {
     case 0:
-        must("release", fs_release(&client, file->here, NULL));
+        must("release", call_fs_release(&client, file->here, NULL));
         close(file->there);
         file->here = 0;
         break;
     case 1:
         size = chance(20000);
-        must("truncate", fs_truncate(&client, file->here, size, NULL));
+        must("truncate", call_fs_truncate(&client, file->here, size, NULL));
         same("truncate", ftruncate(file->there, (off_t)size) == 0);
         break;
     case 2:
-        must("status", fs_status(&client, file->here, &size, NULL, NULL));
+        must("status", call_fs_status(&client, file->here, &size, NULL, NULL));
         same("status", fstat(file->there, &status) == 0 && (off_t)size == status.st_size);
         break;
     case 3:
@@ -141,7 +141,7 @@ int main(int count, char *arguments[])
     kernels = open(arguments[3], O_RDONLY | O_DIRECTORY);
     fs_client_open(&client, channel);
     /* Its files are found by their folder, which is recovered before them (D1). */
-    must("folder", fs_split(&client, 0, "folder", 6, CREATE | FOLDER, NULL, &folder));
+    must("folder", call_fs_split(&client, 0, "folder", 6, CREATE | FOLDER, NULL, &folder));
     for (unsigned long at = 0; at < steps; at++) {
         step();
     }

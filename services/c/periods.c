@@ -23,12 +23,12 @@ int main(int count, char *arguments[])
     struct timer_client client;
 
     timer_client_open(&client, channel);
-    must("create", timer_create(&client, begun, PERIOD, &timer));
+    must("create", call_timer_create(&client, begun, PERIOD, &timer));
     while (waited < wanted) {
         unsigned long before = (now() - begun) / PERIOD, after;
         unsigned int passed = 0;
 
-        must("wait", timer_wait(&client, timer, &passed, NULL));
+        must("wait", call_timer_wait(&client, timer, &passed, NULL));
         after = (now() - begun) / PERIOD;
         waited += passed;
         if (passed == 0 || waited < before || waited > after) {
@@ -36,8 +36,8 @@ int main(int count, char *arguments[])
             return 1;
         }
     }
-    must("remove", timer_remove(&client, timer, NULL));
-    if (timer_wait(&client, timer, NULL, NULL) != GLUE_UNKNOWN) {
+    must("remove", call_timer_remove(&client, timer, NULL));
+    if (call_timer_wait(&client, timer, NULL, NULL) != GLUE_UNKNOWN) {
         fprintf(stderr, "a timer that was removed can be waited for\n");
         return 1;
     }

@@ -15,12 +15,12 @@ static void *answer(void *nothing)
 {
     (void)nothing;
     for (unsigned int round = 1; round <= rounds; round++) {
-        must("wait for ping", event_wait(&here, ping, NULL));
+        must("wait for ping", call_event_wait(&here, ping, NULL));
         if (atomic_load(&sent) != round) {
             fprintf(stderr, "woken by a trigger that nobody made, in round %u\n", round);
             exit(1);
         }
-        must("trigger pong", event_trigger(&here, pong, NULL));
+        must("trigger pong", call_event_trigger(&here, pong, NULL));
     }
     return NULL;
 }
@@ -34,20 +34,20 @@ int main(int count, char *arguments[])
     rounds = count > 1 ? (unsigned int)atoi(arguments[1]) : 1;
     event_client_open(&here, channels[0]);
     event_client_open(&there, channels[1]);
-    must("group", event_split(&here, 0, 1, &group));
-    must("ping", event_split(&here, group, 1, &ping));
-    must("pong", event_split(&there, group, 1, &pong));
+    must("group", call_event_split(&here, 0, 1, &group));
+    must("ping", call_event_split(&here, group, 1, &ping));
+    must("pong", call_event_split(&there, group, 1, &pong));
     if (pthread_create(&thread, NULL, answer, NULL) != 0) {
         return 2;
     }
     for (unsigned int round = 1; round <= rounds; round++) {
         atomic_store(&sent, round);
-        must("trigger ping", event_trigger(&there, ping, NULL));
-        must("wait for pong", event_wait(&there, pong, NULL));
+        must("trigger ping", call_event_trigger(&there, ping, NULL));
+        must("wait for pong", call_event_wait(&there, pong, NULL));
     }
     pthread_join(thread, NULL);
-    must("free ping", event_free(&here, ping, NULL));
-    if (event_trigger(&there, ping, NULL) != GLUE_REFUSED(9)) {
+    must("free ping", call_event_free(&here, ping, NULL));
+    if (call_event_trigger(&there, ping, NULL) != GLUE_REFUSED(9)) {
         fprintf(stderr, "an event that was freed can be triggered\n");
         return 1;
     }

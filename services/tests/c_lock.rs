@@ -5,6 +5,8 @@ mod c;
 #[path = "support/contend.rs"]
 mod contend;
 mod support;
+#[path = "support/watched.rs"]
+mod watched;
 
 use std::path::Path;
 use std::process::Command;

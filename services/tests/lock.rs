@@ -3,6 +3,8 @@
 #[path = "support/contend.rs"]
 mod contend;
 mod support;
+#[path = "support/watched.rs"]
+mod watched;
 
 use std::process::Command;
 use std::time::Duration;

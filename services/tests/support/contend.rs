@@ -1,12 +1,11 @@
 //! Threads of a client that contend for a lock, watched from outside: their own output says who held the lock when.
 
-use std::io::Read;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
 use outlast_glue_rt::Handle;
 
-use crate::support::{while_killed, Chance};
+use crate::watched::watch;
 
 pub const THREADS: u32 = 12;
 
@@ -21,8 +20,7 @@ pub enum Seen {
     Stuck,
 }
 
-/// Has the client contend while its component is killed; and how often that was. `client`: its program and, at the end, what
-/// follows the numbers.
+/// Has the client contend while its component is killed; and how often that was. `rest`: what follows its numbers.
 pub fn contend(
     handle: &Handle,
     mut command: Command,
@@ -31,41 +29,14 @@ pub fn contend(
     patience: Duration,
 ) -> (Seen, u32) {
     command.arg(THREADS.to_string()).arg(rounds.to_string()).args(rest);
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    handle.grant().expect("a channel").pass(&mut command, "lock");
-    let mut client = command.spawn().expect("the contenders");
-    let mut output = client.stdout.take().expect("piped");
-    let reader = std::thread::spawn(move || {
-        let mut text = String::new();
-        output.read_to_string(&mut text).map(|_| text)
-    });
-    let mut chance = Chance::new();
-    let ((status, stuck), kills) = while_killed(handle, &mut chance, || {
-        let begun = Instant::now();
-        loop {
-            if let Some(status) = client.try_wait().expect("a child") {
-                break (status, false);
-            }
-            if begun.elapsed() > patience {
-                client.kill().expect("a child");
-                break (client.wait().expect("a child"), true);
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    });
-    let text = reader.join().expect("the reader").expect("text");
-    if !alternates(&text) {
-        return (Seen::TwoHolders, kills);
-    }
-    let mut errors = String::new();
-    client.stderr.take().expect("piped").read_to_string(&mut errors).expect("text");
-    print!("{errors}");
-    let seen = match (stuck, status.success()) {
-        (true, _) => Seen::Stuck,
-        (_, true) => Seen::Right(text.lines().count() / 2),
-        _ => Seen::Failed,
+    let ended = watch(handle, &["lock"], command, patience);
+    let seen = match ended.success {
+        _ if !alternates(&ended.output) => Seen::TwoHolders,
+        None => Seen::Stuck,
+        Some(true) => Seen::Right(ended.output.lines().count() / 2),
+        Some(false) => Seen::Failed,
     };
-    (seen, kills)
+    (seen, ended.kills)
 }
 
 /// Every `+N` is followed by `-N` before the next `+`.

@@ -26,7 +26,7 @@ pub fn header(writer: &Writer, text: &mut Text) {
             text.line(&format!("{line};"));
         }
         text.blank();
-        text.line("/* Functions of the interface. They return 0 or an error, see outlast_glue.h; what comes back goes where arguments");
+        text.line("/* The interface's functions. They return 0 or an error, see outlast_glue.h; what comes back goes where arguments");
         text.line(
             " * point to, unless these are NULL. Lengths are those of bytes; files that come back are the caller's. */",
         );
@@ -50,7 +50,7 @@ fn declaration(writer: &Writer, function: &Function) -> String {
     let mut parameters = vec![format!("const struct {}_client *client", writer.interface.service)];
     parameters.extend(names.parameters(function));
     parameters.push(format!("{} *{}", type_name(&function.returns), names.result(function)));
-    format!("int {}({})", function.name, parameters.join(", "))
+    format!("int call_{}({})", function.name, parameters.join(", "))
 }
 
 pub fn write(writer: &Writer, text: &mut Text) {
