@@ -8,6 +8,9 @@ use clap::{Parser, Subcommand, ValueEnum};
 use outlast_glue::{c, diagnostic, graph, rust, understand, Diagnostic, Interface, Severity};
 use serde_json::json;
 
+const HEADER: &str = include_str!("../../glue-c/outlast_glue.h");
+const PAGE: &str = include_str!("../../glue-c/outlast_glue.h.3");
+
 /// Compiles interfaces of components to stubs that recover what a component's clients had there when it is micro-rebooted.
 #[derive(Parser)]
 #[command(name = "glue", version)]
@@ -42,6 +45,11 @@ enum Command {
     },
     /// Prints completions for a shell.
     Completions { shell: clap_complete::Shell },
+    /// Writes the header that stubs in C include.
+    Headers {
+        #[arg(default_value = ".")]
+        folder: PathBuf,
+    },
     /// Writes manual pages.
     Manual {
         #[arg(default_value = ".")]
@@ -103,6 +111,10 @@ fn run(command: Command) -> Result<bool, String> {
             }
             Ok(true)
         }
+        Command::Headers { folder } => {
+            write(&folder.join("outlast_glue.h"), HEADER)?;
+            Ok(true)
+        }
         Command::Completions { shell } => {
             let mut command = <Cli as clap::CommandFactory>::command();
             clap_complete::generate(shell, &mut command, "glue", &mut std::io::stdout());
@@ -112,6 +124,7 @@ fn run(command: Command) -> Result<bool, String> {
             let command = <Cli as clap::CommandFactory>::command();
             clap_mangen::generate_to(command, &folder)
                 .map_err(|e| format!("cannot write {}: {e}", folder.display()))?;
+            write(&folder.join("outlast_glue.h.3"), PAGE)?;
             Ok(true)
         }
     }

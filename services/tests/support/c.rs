@@ -24,9 +24,8 @@ pub fn library() -> PathBuf {
 }
 
 /// Writes the stubs of a service's interface.
-pub fn stubs(service: &str, without: &[Mechanism], folder: &Path) {
-    let name = format!("{service}.glue");
-    let interface = Path::new(env!("CARGO_MANIFEST_DIR")).join("interfaces").join(&name);
+pub fn stubs(interface: &Path, without: &[Mechanism], folder: &Path) {
+    let name = interface.file_name().expect("a file").to_string_lossy();
     let text = std::fs::read_to_string(interface).expect("an interface");
     let interface = understand(&text).0.expect("an interface without errors");
     for file in c::generate(&interface, &name, without) {
@@ -36,18 +35,20 @@ pub fn stubs(service: &str, without: &[Mechanism], folder: &Path) {
 
 fn build(compiler: &str, program: &str, service: &str, side: &str, without: &[Mechanism]) -> Built {
     let folder = tempfile::tempdir().expect("a folder");
-    stubs(service, without, folder.path());
+    let interfaces = Path::new(env!("CARGO_MANIFEST_DIR")).join("interfaces");
+    stubs(&interfaces.join(format!("{service}.glue")), without, folder.path());
     let output = folder.path().join(program);
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("c").join(format!("{program}.c"));
     let stub = folder.path().join(format!("{service}_{side}.c"));
-    compile(compiler, folder.path(), &[&source, &stub], &output);
+    compile(compiler, &[], folder.path(), &[&source, &stub], &output);
     Built { program: output, _folder: folder }
 }
 
 /// A program with the library.
-pub fn compile(compiler: &str, includes: &Path, sources: &[&Path], output: &Path) {
+pub fn compile(compiler: &str, options: &[&str], includes: &Path, sources: &[&Path], output: &Path) {
     let said = Command::new(compiler)
         .args(STRICT)
+        .args(options)
         .args(["-pthread", "-I", HEADERS, "-I"])
         .arg(includes)
         .args(sources)
