@@ -223,7 +223,7 @@ int glue_recover(struct glue_client *client, const struct glue_descriptor *descr
                  glue_attempt *attempt, uint32_t *epoch, uint64_t *server);
 
 /* A new descriptor. `id`: NULL, or the id that it has everywhere (global). `file` stays the caller's. Returns its id here. */
-struct glue_created {
+struct glue_new {
     const uint64_t *id;
     uint64_t server, parent;
     uint32_t creator;
@@ -232,7 +232,7 @@ struct glue_created {
     const void *bytes;
     size_t length;
 };
-uint64_t glue_insert(struct glue_client *client, const struct glue_created *created, const struct glue_reply *reply);
+uint64_t glue_insert(struct glue_client *client, const struct glue_new *created, const struct glue_reply *reply);
 
 /* A field that a call changed: it is now that, or (`add`) has grown by it. */
 struct glue_note {

@@ -167,7 +167,7 @@ unsafe extern "C" fn glue_again(torn: &mut u32, number: c_int) -> c_int {
 /// What a creation leaves to be remembered.
 ///
 /// # Safety
-/// Pointers and file are the stub's, as in `struct glue_created`.
+/// Pointers and file are the stub's, as in `struct glue_new`.
 pub unsafe fn remembered(fields: *const u64, count: usize, from: (*const c_void, usize), number: RawFd) -> Remembered {
     // SAFETY: the caller's promise.
     unsafe {

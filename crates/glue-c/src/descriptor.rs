@@ -27,7 +27,7 @@ pub struct Lost {
     pub asked: *const u32,
 }
 
-/// `struct glue_created`.
+/// `struct glue_new`.
 #[repr(C)]
 pub struct Created {
     pub id: *const u64,

@@ -23,7 +23,7 @@ fn structures_lie_in_memory_as_the_header_has_them() {
         CRequest "glue_request": operation, flags, epoch, count, wanted, words, bytes, length, file, answer, room;
         CReply "glue_reply": words, length, file, tracked, sequence, epoch;
         Lost "glue_lost": id, parent, epoch, creator, state, file, fields, bytes, length, asked;
-        Created "glue_created": id, server, parent, creator, file, fields, bytes, length;
+        Created "glue_new": id, server, parent, creator, file, fields, bytes, length;
         Note "glue_note": field, add, value;
         COperation "glue_operation": name, words, bytes, file;
         CService "glue_service": operations, count, global, dispatch, reached;

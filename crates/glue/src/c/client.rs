@@ -299,7 +299,7 @@ fn creation(writer: &Writer, function: &Function, text: &mut Text) {
         };
         let file = function.file().is_some_and(|file| file.remembered);
         let (bytes, length) = bytes(function);
-        text.open("const struct glue_created made = {");
+        text.open("const struct glue_new made = {");
         text.line(&format!(".id = {},", if interface.properties.global { "&reply.words[0]" } else { "NULL" }));
         text.line(".server = reply.words[0],");
         text.line(&format!(".parent = {above},"));

@@ -3,7 +3,7 @@
 use crate::model::{Function, Interface, Kind, Parameter, Type};
 
 /// What the stubs call their own: a parameter of the same name gets a line below.
-const OWN: [&str; 23] = [
+const OWN: [&str; 24] = [
     "abort",
     "above",
     "before",
@@ -24,6 +24,7 @@ const OWN: [&str; 23] = [
     "restorer",
     "server",
     "stop",
+    "subtree",
     "turn",
     "wanted",
     "words",
