@@ -171,31 +171,36 @@ fn events(handle: &Handle) -> Seen {
 
 #[test]
 fn memory_that_fails_anywhere_is_as_if_it_had_not() {
-    check("memory", stubs::memory::Server(memory::Pages::default()).operations(), |handle| {
-        use memory::{map, PAGE, READ, WRITE};
-        type Client = stubs::memory::Client;
-        let (here, there) = (Client::new(channel(handle)), Client::new(channel(handle)));
-        let page = here.mem_get(3).expect("memory").0;
-        let alias = here.mem_alias(page, there.mem_who().expect("a number"), READ | WRITE).expect("an alias");
-        let back = there.mem_alias(alias, here.mem_who().expect("a number"), READ).expect("an alias of an alias");
-        let [mine, theirs, again] =
-            [(&here, page), (&there, alias), (&here, back)].map(|(client, page)| map(client, page));
-        let [mine, theirs, again] = [mine, theirs, again].map(|mapped| mapped.expect("mapped"));
-        let text = |mapped: &outlast_glue_rt::Mapped| {
-            let mut bytes = [0; 4];
-            mapped.read(3 * PAGE - 4, &mut bytes).map(|()| bytes)
-        };
-        see![
-            theirs.write(3 * PAGE - 4, b"text"),
-            [&mine, &theirs, &again].map(|mapped| text(mapped)),
-            there.mem_revoke(alias),
-            [&mine, &theirs, &again].map(|mapped| text(mapped)),
-            map(&here, back).is_err(),
-            here.mem_revoke(page),
-            text(&mine),
-            here.count(),
-        ]
-    });
+    let component = c::component("memory", None);
+    let both: [Program; 2] = [(SERVICE.as_ref(), &["memory"]), (&component.program, &[])];
+    for component in both {
+        check_program(component, stubs::memory::Server(memory::Pages::default()).operations(), pages);
+    }
+}
+
+fn pages(handle: &Handle) -> Seen {
+    use memory::{map, PAGE, READ, WRITE};
+    type Client = stubs::memory::Client;
+    let (here, there) = (Client::new(channel(handle)), Client::new(channel(handle)));
+    let page = here.mem_get(3).expect("memory").0;
+    let alias = here.mem_alias(page, there.mem_who().expect("a number"), READ | WRITE).expect("an alias");
+    let back = there.mem_alias(alias, here.mem_who().expect("a number"), READ).expect("an alias of an alias");
+    let [mine, theirs, again] = [(&here, page), (&there, alias), (&here, back)].map(|(client, page)| map(client, page));
+    let [mine, theirs, again] = [mine, theirs, again].map(|mapped| mapped.expect("mapped"));
+    let text = |mapped: &outlast_glue_rt::Mapped| {
+        let mut bytes = [0; 4];
+        mapped.read(3 * PAGE - 4, &mut bytes).map(|()| bytes)
+    };
+    see![
+        theirs.write(3 * PAGE - 4, b"text"),
+        [&mine, &theirs, &again].map(|mapped| text(mapped)),
+        there.mem_revoke(alias),
+        [&mine, &theirs, &again].map(|mapped| text(mapped)),
+        map(&here, back).is_err(),
+        here.mem_revoke(page),
+        text(&mine),
+        here.count(),
+    ]
 }
 
 #[test]
