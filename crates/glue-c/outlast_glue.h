@@ -89,7 +89,8 @@ struct glue_pass {
 };
 
 /* Starts a program, found by PATH, with grants, which it takes in any case. `arguments` begin with the program's name and end
- * with NULL; `files` are its standard input, output and error, or -1: those of this program. To be waited for by the caller. */
+ * with NULL; `files` are its standard input, output and error, -1 those of this program; NULL: all are. To be waited for by the
+ * caller. Other files of this program are inherited unless they are closed by exec. */
 int glue_spawn(const char *const arguments[], const int files[3], const struct glue_pass *passes, size_t count,
                pid_t *process);
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static void must(const char *what, int error)
+static inline void must(const char *what, int error)
 {
     char text[200];
 
@@ -15,7 +15,7 @@ static void must(const char *what, int error)
 }
 
 /* The channel that this program was granted under that name. */
-static struct glue_channel *granted(const char *name)
+static inline struct glue_channel *granted(const char *name)
 {
     int error;
     struct glue_channel *channel = glue_channel_open(glue_grant_inherited(name, &error), &error);

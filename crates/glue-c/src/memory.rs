@@ -15,10 +15,11 @@ pub unsafe fn bytes<'a>(at: *const c_void, length: usize) -> &'a [u8] {
 }
 
 /// # Safety
-/// As `bytes`, with `count` of `T`.
+/// As `bytes`, with `count` of `T`; or `at` is null: none.
 pub unsafe fn slice<'a, T>(at: *const T, count: usize) -> &'a [T] {
     match count {
         0 => &[],
+        _ if at.is_null() => &[],
         // SAFETY: the caller's promise.
         _ => unsafe { std::slice::from_raw_parts(at, count) },
     }
