@@ -1,7 +1,6 @@
 //! A component whose service is written in C.
 
 use std::ffi::{c_char, c_int};
-use std::sync::Arc;
 
 use outlast_glue_rt::{run, Component, Operation, Point, Stop};
 
@@ -20,6 +19,7 @@ pub struct COperation {
 
 /// `struct glue_service`.
 #[repr(C)]
+#[derive(Clone, Copy)]
 pub struct CService {
     pub operations: *const COperation,
     pub count: usize,
@@ -32,7 +32,7 @@ pub struct CService {
 #[derive(Clone)]
 struct Service {
     operations: &'static [Operation],
-    service: Arc<CService>,
+    service: CService,
 }
 
 // SAFETY: what it points to stays as it is (the header asks for that), and C's functions run under the monitor's lock.
@@ -80,13 +80,6 @@ unsafe extern "C" fn glue_run(service: &CService) -> c_int {
     };
     // SAFETY: as above. It is needed until the process ends.
     let all: Vec<Operation> = unsafe { slice(service.operations, service.count) }.iter().map(operation).collect();
-    let copy = CService {
-        operations: service.operations,
-        count: service.count,
-        global: service.global,
-        dispatch: service.dispatch,
-        reached: service.reached,
-    };
-    let service = Service { operations: all.leak(), service: Arc::new(copy) };
+    let service = Service { operations: all.leak(), service: *service };
     error::of_io(&run(|| service))
 }

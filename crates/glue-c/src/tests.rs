@@ -7,6 +7,9 @@ use crate::client::{CReply, CRequest};
 use crate::component::{COperation, CService};
 use crate::descriptor::{Created, Lost, Note};
 
+/// Its name, its fields with where they lie, and its size.
+type Structure = (&'static str, Vec<(&'static str, usize)>, usize);
+
 macro_rules! layout {
     ($($rust:ident $c:literal: $($field:ident),*;)*) => {
         vec![$((
@@ -19,7 +22,7 @@ macro_rules! layout {
 
 #[test]
 fn structures_lie_in_memory_as_the_header_has_them() {
-    let all: Vec<(&str, Vec<(&str, usize)>, usize)> = layout! {
+    let all: Vec<Structure> = layout! {
         CRequest "glue_request": operation, flags, epoch, count, wanted, words, bytes, length, file, answer, room;
         CReply "glue_reply": words, length, file, tracked, sequence, epoch;
         Lost "glue_lost": id, parent, epoch, creator, state, file, fields, bytes, length, asked;

@@ -69,6 +69,10 @@ fn an_interface_that_contradicts_itself_is_refused() {
         (&format!("{INFO}{machine}int a(void);"), "`a` is declared twice"),
         (&format!("{INFO}{machine}int c(fd_t memory);"), "an open file that is given"),
         (&format!("{INFO}{machine}int c(fd_t *ret(x), fd_t *ret(y));"), "`c` has 2 open files that come back"),
+        (
+            &format!("service_global_info = {{ service = s, desc_close_self_only = true, desc_dep_create_none = true, desc_global = true }};{machine}int c(long desc(d), int *desc_data_add(sum, ret(n)));"),
+            "nobody could keep this sum",
+        ),
         (&format!("{INFO}{machine}/* no end"), "a comment without an end"),
         (&format!("{INFO}{machine}@@@"), "this belongs to no interface"),
         ("service_global_info = { service = s };", "nothing says what else is closed"),

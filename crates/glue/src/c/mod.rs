@@ -1,6 +1,8 @@
 //! Stubs in C: types, client and server of an interface, a file each, C11.
 
+mod call;
 mod client;
+mod dispatch;
 mod names;
 mod recovery;
 mod server;
