@@ -95,6 +95,7 @@ int glue_spawn(const char *const arguments[], const int files[3], const struct g
                pid_t *process);
 
 struct glue_channel *glue_channel_open(struct glue_grant *grant, int *error);
+/* The connection itself ends when its clients are ended and threads that called by it, too. */
 void glue_channel_close(struct glue_channel *channel);
 /* How long a thread looks for a reply before it sleeps; a turn is some 20 ns. Worth it between processors only; 100 at first. */
 void glue_channel_spin(struct glue_channel *channel, uint32_t turns);
@@ -109,7 +110,8 @@ int glue_mapped_read(const struct glue_mapped *mapped, size_t at, void *to, size
 int glue_mapped_write(const struct glue_mapped *mapped, size_t at, const void *from, size_t count);
 void glue_mapped_end(struct glue_mapped *mapped);
 
-/* ---- A client's stub. A client may be used by any number of threads; what is told of a thread is said. ---- */
+/* ---- A client's stub. A client may be used by any number of threads, but by one process: a child that is forked needs a channel of
+ * its own. ---- */
 
 /* A word of a call, and whether a word is one of that type; as Rust's stubs have it: signed types are extended by their sign. */
 #define GLUE_WORD(value) ((uint64_t)(int64_t)(value))

@@ -111,6 +111,17 @@ fn a_c_header_in_the_form_of_superglue_compiles_as_it_is() {
 }
 
 #[test]
+fn header_and_manual_pages_are_written() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for command in ["headers", "manual"] {
+        assert!(glue(folder.path(), &[command]).status.success());
+    }
+    let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).expect(name);
+    assert!(read("outlast_glue.h").contains("int glue_run("));
+    assert!(read("outlast_glue.h.3").starts_with(".TH outlast_glue.h 3") && read("glue-compile.1").contains("lang"));
+}
+
+#[test]
 fn no_cut_of_an_interface_makes_it_panic() {
     let text = include_str!("../../../services/interfaces/lock.glue");
     for end in (0..text.len()).filter(|end| text.is_char_boundary(*end)) {

@@ -6,9 +6,9 @@ use crate::text::Text;
 use crate::writer::Writer;
 
 use super::mark;
-use super::names::{any, c_name, type_name, words, Names};
+use super::names::{any, c_name, type_name, Names};
 
-fn locals(text: &mut Text) {
+pub fn locals(text: &mut Text) {
     text.line("struct glue_client *glue = client->glue;");
     text.line("struct glue_restorer restorer = { 0 };");
     text.line("struct glue_reply reply;");
@@ -28,7 +28,7 @@ pub fn plain(writer: &Writer, function: &Function, text: &mut Text) {
 }
 
 /// The call, what is done with its reply, and that it is made again if the component dies.
-fn call(writer: &Writer, function: &Function, server: Option<&str>, text: &mut Text, done: impl FnOnce(&mut Text)) {
+pub fn call(writer: &Writer, function: &Function, server: Option<&str>, text: &mut Text, done: impl FnOnce(&mut Text)) {
     request(writer, function, server, text);
     text.line("error = glue_call(glue, &request, &reply);");
     text.open("if (error == 0) {");
@@ -96,7 +96,7 @@ pub fn about(writer: &Writer, function: &Function, id: &str, text: &mut Text) {
 }
 
 /// `epoch` and `server`: as the component knows the descriptor now. `perhaps`: it may be none of this client's.
-fn valid(writer: &Writer, descriptor: &str, id: &str, perhaps: bool, text: &mut Text) {
+pub fn valid(writer: &Writer, descriptor: &str, id: &str, perhaps: bool, text: &mut Text) {
     if perhaps {
         text.open(&format!("if ({descriptor} == NULL) {{"));
         text.line("epoch = glue_epoch(glue);");
@@ -167,70 +167,8 @@ fn close_file(function: &Function, text: &mut Text) {
     }
 }
 
-pub fn creation(writer: &Writer, function: &Function, text: &mut Text) {
-    let interface = writer.interface;
-    let names = Names(interface);
-    let parent = function.parent().map(|p| c_name(&p.name));
-    locals(text);
-    if let Some(parent) = &parent {
-        text.line("/* A parent that is not tracked is a root, or somebody else's. */");
-        text.line(&format!("struct glue_descriptor *above = glue_open(glue, GLUE_WORD({parent}));"));
-        text.line("uint64_t server;");
-    }
-    text.blank();
-    text.open("for (;;) {");
-    match &parent {
-        Some(parent) => valid(writer, "above", parent, true, text),
-        None => text.line("epoch = glue_epoch(glue);"),
-    }
-    call(writer, function, parent.as_deref(), text, |text| {
-        let fields: Vec<String> = names.fields().iter().map(|field| remembered(function, field)).collect();
-        let list = match fields.is_empty() {
-            true => "NULL",
-            false => {
-                text.line(&format!("const uint64_t fields[] = {{ {} }};", fields.join(", ")));
-                "fields"
-            }
-        };
-        let above = match &parent {
-            // Another client's, too: it is recovered before this one.
-            Some(_) if interface.subtrees() => "server",
-            Some(_) => "above == NULL ? 0 : glue_id(above)",
-            None => "0",
-        };
-        let file = function.file().is_some_and(|file| file.remembered);
-        let (bytes, length) = bytes(function);
-        text.open("const struct glue_new made = {");
-        text.line(&format!(".id = {},", if interface.properties.global { "&reply.words[0]" } else { "NULL" }));
-        text.line(".server = reply.words[0],");
-        text.line(&format!(".parent = {above},"));
-        text.line(&format!(".creator = {},", names.operation(function)));
-        text.line(&format!(".file = {},", if file { "reply.file" } else { "-1" }));
-        text.line(&format!(".fields = {list},"));
-        text.line(&format!(".bytes = {bytes},"));
-        text.line(&format!(".length = {length},"));
-        text.close("};");
-        text.line("reply.words[0] = glue_insert(glue, &made, &reply);");
-        returned(writer, function, text);
-    });
-    text.close("}");
-    if parent.is_some() {
-        text.line("glue_put(above);");
-    }
-    text.line("return error;");
-}
-
-/// What a field of a new descriptor begins with.
-fn remembered(function: &Function, field: &str) -> String {
-    if let Some(own) = function.words().find(|p| p.name == field) {
-        return format!("GLUE_WORD({})", c_name(&own.name));
-    }
-    let sum = function.out_words().position(|p| p.kind == Kind::OutAdd(field.to_string()));
-    sum.map_or("0".to_string(), |at| format!("reply.words[{}]", at + 1))
-}
-
 /// Bytes that go with a call, and their length.
-fn bytes(function: &Function) -> (String, String) {
+pub fn bytes(function: &Function) -> (String, String) {
     match function.bytes().map(|p| (&p.name, &p.kind)) {
         Some((name, Kind::Bytes(length))) => {
             (c_name(name), format!("(size_t)GLUE_WORD({})", c_name(&function.parameters[*length].name)))
@@ -276,7 +214,7 @@ fn request(writer: &Writer, function: &Function, server: Option<&str>, text: &mu
 }
 
 /// What comes back, where it fits its types; a server that sends what cannot be has gone mad.
-fn returned(writer: &Writer, function: &Function, text: &mut Text) {
+pub fn returned(writer: &Writer, function: &Function, text: &mut Text) {
     let names = Names(writer.interface);
     let mut mad: Vec<String> = names.fits(&function.returns, "reply.words[0]").into_iter().collect();
     for (at, out) in function.out_words().enumerate() {
@@ -317,4 +255,13 @@ fn returned(writer: &Writer, function: &Function, text: &mut Text) {
         text.line("close(reply.file);");
         text.close("}");
     }
+}
+
+/// A list of words, or none where C has no empty lists.
+fn words(text: &mut Text, list: &[String]) -> &'static str {
+    if list.is_empty() {
+        return "NULL";
+    }
+    text.line(&format!("const uint64_t words[] = {{ {} }};", list.join(", ")));
+    "words"
 }

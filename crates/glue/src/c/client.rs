@@ -6,7 +6,7 @@ use crate::text::Text;
 use crate::writer::Writer;
 
 use super::names::{c_name, type_name, Names};
-use super::{call, extern_c, mark, recovery};
+use super::{call, creation, extern_c, mark, recovery};
 
 pub fn header(writer: &Writer, text: &mut Text) {
     let (interface, service) = (writer.interface, &writer.interface.service);
@@ -100,7 +100,7 @@ pub fn write(writer: &Writer, text: &mut Text) {
         text.open("{");
         match (function.id(), &function.creates) {
             (Some(id), None) => call::about(writer, function, &c_name(&id.name), text),
-            (_, Some(_)) => call::creation(writer, function, text),
+            (_, Some(_)) => creation::creation(writer, function, text),
             _ => call::plain(writer, function, text),
         }
         text.close("}");

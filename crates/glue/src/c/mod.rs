@@ -2,6 +2,7 @@
 
 mod call;
 mod client;
+mod creation;
 mod dispatch;
 mod names;
 mod recovery;

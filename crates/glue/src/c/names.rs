@@ -124,12 +124,3 @@ pub fn any(conditions: impl IntoIterator<Item = String>) -> Option<String> {
     let all: Vec<String> = conditions.into_iter().collect();
     (!all.is_empty()).then(|| all.join(" || "))
 }
-
-/// A list of words, or none where C has no empty lists.
-pub fn words(text: &mut crate::text::Text, list: &[String]) -> &'static str {
-    if list.is_empty() {
-        return "NULL";
-    }
-    text.line(&format!("const uint64_t words[] = {{ {} }};", list.join(", ")));
-    "words"
-}
