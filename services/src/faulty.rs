@@ -16,7 +16,7 @@ impl<C: Component> Faulty<C> {
     pub fn new(component: C, arguments: &[String]) -> Self {
         let fault = match arguments {
             [operation, point, file] => {
-                let operation = C::OPERATIONS.iter().position(|known| known.name == operation);
+                let operation = component.operations().iter().position(|known| known.name == operation);
                 let point = Point::ALL.into_iter().find(|known| format!("{known:?}") == *point);
                 operation.zip(point).map(|(operation, point)| (operation as u32, point, PathBuf::from(file)))
             }
@@ -27,8 +27,13 @@ impl<C: Component> Faulty<C> {
 }
 
 impl<C: Component> Component for Faulty<C> {
-    const OPERATIONS: &'static [Operation] = C::OPERATIONS;
-    const GLOBAL: bool = C::GLOBAL;
+    fn operations(&self) -> &'static [Operation] {
+        self.component.operations()
+    }
+
+    fn is_global(&self) -> bool {
+        self.component.is_global()
+    }
 
     fn dispatch(&mut self, call: &mut Call<'_>) -> Result<(), Stop> {
         self.component.dispatch(call)

@@ -1,14 +1,24 @@
 //! A component that fails once, at every point of every operation in turn: its clients see what they see without.
 
+#[path = "support/c.rs"]
+mod c;
 mod support;
 
-use outlast_glue_rt::{Component, Handle, Operation, Point, Spec, System};
+use std::path::Path;
+
+use outlast_glue_rt::{Component, Handle, Operation, Point, System};
 use outlast_services::fs::{APPEND, CREATE, EXCLUSIVE, FOLDER};
 use outlast_services::timer::now;
 use outlast_services::{event, fs, lock, memory, scheduler, stubs, timer};
+use support::start_program;
 
 /// What a client sees; numbers of descriptors and files left out, for these are nobody's business.
 type Seen = Vec<String>;
+
+const SERVICE: &str = env!("CARGO_BIN_EXE_outlast-service");
+
+/// A component's program and its arguments.
+type Program<'a> = (&'a Path, &'a [&'a str]);
 
 macro_rules! see {
     ($($call:expr),* $(,)?) => {
@@ -21,11 +31,15 @@ fn channel(handle: &Handle) -> outlast_glue_rt::Channel {
 }
 
 fn check(service: &str, operations: &[Operation], seen: fn(&Handle) -> Seen) {
+    check_program((SERVICE.as_ref(), &[service]), operations, seen);
+}
+
+/// `component`: its program, which fails as told by three arguments after those.
+fn check_program(component: Program, operations: &[Operation], seen: fn(&Handle) -> Seen) {
     let run = |fault: &[String]| {
         let mut system = System::new();
-        let program = env!("CARGO_BIN_EXE_outlast-service").into();
-        let arguments = [&[service.to_string()], fault].concat();
-        let handle = system.start(Spec { name: service.into(), program, arguments }).expect("the component starts");
+        let fault: Vec<&str> = fault.iter().map(String::as_str).collect();
+        let handle = start_program(&mut system, "component", component.0, &[component.1, &fault].concat());
         (seen(&handle), handle.deaths().0)
     };
     let (expected, deaths) = run(&[]);
@@ -43,12 +57,12 @@ fn check(service: &str, operations: &[Operation], seen: fn(&Handle) -> Seen) {
             assert!(deaths <= 1, "{} {point:?}", operation.name);
         }
     }
-    println!("{service}: {} faults", operations.len() * Point::ALL.len());
+    println!("{component:?}: {} faults", operations.len() * Point::ALL.len());
 }
 
 #[test]
 fn a_file_system_that_fails_anywhere_is_as_if_it_had_not() {
-    check("fs", <stubs::fs::Server<fs::Files> as Component>::OPERATIONS, |handle| {
+    check("fs", stubs::fs::Server(fs::Files::default()).operations(), |handle| {
         let (here, there) = (stubs::fs::Client::new(channel(handle)), stubs::fs::Client::new(channel(handle)));
         let folder = here.fs_split(0, b"folder", CREATE | EXCLUSIVE | FOLDER).expect("a folder").0;
         let file = here.fs_split(folder, b"file", CREATE | EXCLUSIVE | APPEND).expect("a file").0;
@@ -81,7 +95,7 @@ fn a_file_system_that_fails_anywhere_is_as_if_it_had_not() {
 
 #[test]
 fn a_scheduler_that_fails_anywhere_is_as_if_it_had_not() {
-    check("scheduler", <stubs::scheduler::Server<scheduler::Threads> as Component>::OPERATIONS, |handle| {
+    check("scheduler", stubs::scheduler::Server(scheduler::Threads::default()).operations(), |handle| {
         type Client = stubs::scheduler::Client;
         let (here, there) = (Client::new(channel(handle)), Client::new(channel(handle)));
         let (one, two) = (here.sched_create(1).expect("a thread"), there.sched_create(2).expect("a thread"));
@@ -106,75 +120,92 @@ fn a_scheduler_that_fails_anywhere_is_as_if_it_had_not() {
 
 #[test]
 fn locks_that_fail_anywhere_are_as_if_they_had_not() {
-    check("lock", <stubs::lock::Server<lock::Locks> as Component>::OPERATIONS, |handle| {
-        let client = stubs::lock::Client::new(channel(handle));
-        let lock = client.lock_alloc().expect("a lock");
-        see![
-            client.lock_pretake(lock, 1),
-            client.lock_take(lock, 1),
-            client.lock_pretake(lock, 2),
-            client.lock_take(lock, 1),
-            client.lock_release(lock, 2),
-            client.lock_free(lock),
-            client.lock_release(lock, 1),
-            client.lock_free(lock),
-            client.count(),
-        ]
-    });
+    let component = c::component("lock", None);
+    let both: [Program; 2] = [(SERVICE.as_ref(), &["lock"]), (&component.program, &[])];
+    for component in both {
+        check_program(component, stubs::lock::Server(lock::Locks::default()).operations(), locks);
+    }
+}
+
+fn locks(handle: &Handle) -> Seen {
+    let client = stubs::lock::Client::new(channel(handle));
+    let lock = client.lock_alloc().expect("a lock");
+    see![
+        client.lock_pretake(lock, 1),
+        client.lock_take(lock, 1),
+        client.lock_pretake(lock, 2),
+        client.lock_take(lock, 1),
+        client.lock_release(lock, 2),
+        client.lock_free(lock),
+        client.lock_release(lock, 1),
+        client.lock_free(lock),
+        client.count(),
+    ]
 }
 
 #[test]
 fn events_that_fail_anywhere_are_as_if_they_had_not() {
-    check("event", <stubs::event::Server<event::Events> as Component>::OPERATIONS, |handle| {
-        let (here, there) = (stubs::event::Client::new(channel(handle)), stubs::event::Client::new(channel(handle)));
-        let group = here.event_split(0, 1).expect("an event");
-        let event = there.event_split(group, 2).expect("an event");
-        see![
-            here.event_trigger(event),
-            there.event_wait(event),
-            there.event_trigger(event),
-            here.event_wait(event),
-            here.event_trigger(group),
-            there.event_wait(group),
-            there.event_free(event),
-            here.event_trigger(event).is_err(),
-            here.event_free(group),
-        ]
-    });
+    let component = c::component("event", None);
+    let both: [Program; 2] = [(SERVICE.as_ref(), &["event"]), (&component.program, &[])];
+    for component in both {
+        check_program(component, stubs::event::Server(event::Events::default()).operations(), events);
+    }
+}
+
+fn events(handle: &Handle) -> Seen {
+    let (here, there) = (stubs::event::Client::new(channel(handle)), stubs::event::Client::new(channel(handle)));
+    let group = here.event_split(0, 1).expect("an event");
+    let event = there.event_split(group, 2).expect("an event");
+    see![
+        here.event_trigger(event),
+        there.event_wait(event),
+        there.event_trigger(event),
+        here.event_wait(event),
+        here.event_trigger(group),
+        there.event_wait(group),
+        there.event_free(event),
+        here.event_trigger(event).is_err(),
+        here.event_free(group),
+    ]
 }
 
 #[test]
 fn memory_that_fails_anywhere_is_as_if_it_had_not() {
-    check("memory", <stubs::memory::Server<memory::Pages> as Component>::OPERATIONS, |handle| {
-        use memory::{map, PAGE, READ, WRITE};
-        type Client = stubs::memory::Client;
-        let (here, there) = (Client::new(channel(handle)), Client::new(channel(handle)));
-        let page = here.mem_get(3).expect("memory").0;
-        let alias = here.mem_alias(page, there.mem_who().expect("a number"), READ | WRITE).expect("an alias");
-        let back = there.mem_alias(alias, here.mem_who().expect("a number"), READ).expect("an alias of an alias");
-        let [mine, theirs, again] =
-            [(&here, page), (&there, alias), (&here, back)].map(|(client, page)| map(client, page));
-        let [mine, theirs, again] = [mine, theirs, again].map(|mapped| mapped.expect("mapped"));
-        let text = |mapped: &outlast_glue_rt::Mapped| {
-            let mut bytes = [0; 4];
-            mapped.read(3 * PAGE - 4, &mut bytes).map(|()| bytes)
-        };
-        see![
-            theirs.write(3 * PAGE - 4, b"text"),
-            [&mine, &theirs, &again].map(|mapped| text(mapped)),
-            there.mem_revoke(alias),
-            [&mine, &theirs, &again].map(|mapped| text(mapped)),
-            map(&here, back).is_err(),
-            here.mem_revoke(page),
-            text(&mine),
-            here.count(),
-        ]
-    });
+    let component = c::component("memory", None);
+    let both: [Program; 2] = [(SERVICE.as_ref(), &["memory"]), (&component.program, &[])];
+    for component in both {
+        check_program(component, stubs::memory::Server(memory::Pages::default()).operations(), pages);
+    }
+}
+
+fn pages(handle: &Handle) -> Seen {
+    use memory::{map, PAGE, READ, WRITE};
+    type Client = stubs::memory::Client;
+    let (here, there) = (Client::new(channel(handle)), Client::new(channel(handle)));
+    let page = here.mem_get(3).expect("memory").0;
+    let alias = here.mem_alias(page, there.mem_who().expect("a number"), READ | WRITE).expect("an alias");
+    let back = there.mem_alias(alias, here.mem_who().expect("a number"), READ).expect("an alias of an alias");
+    let [mine, theirs, again] = [(&here, page), (&there, alias), (&here, back)].map(|(client, page)| map(client, page));
+    let [mine, theirs, again] = [mine, theirs, again].map(|mapped| mapped.expect("mapped"));
+    let text = |mapped: &outlast_glue_rt::Mapped| {
+        let mut bytes = [0; 4];
+        mapped.read(3 * PAGE - 4, &mut bytes).map(|()| bytes)
+    };
+    see![
+        theirs.write(3 * PAGE - 4, b"text"),
+        [&mine, &theirs, &again].map(|mapped| text(mapped)),
+        there.mem_revoke(alias),
+        [&mine, &theirs, &again].map(|mapped| text(mapped)),
+        map(&here, back).is_err(),
+        here.mem_revoke(page),
+        text(&mine),
+        here.count(),
+    ]
 }
 
 #[test]
 fn timers_that_fail_anywhere_are_as_if_they_had_not() {
-    check("timer", <stubs::timer::Server<timer::Timers> as Component>::OPERATIONS, |handle| {
+    check("timer", stubs::timer::Server(timer::Timers::default()).operations(), |handle| {
         let client = stubs::timer::Client::new(channel(handle));
         // Two periods have ended, and no other will soon. The clock tells how long the machine has run, which may be minutes.
         let period = now() / 3;

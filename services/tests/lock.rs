@@ -1,84 +1,23 @@
 //! Locks through micro-reboots, watched from outside: the client's own output says who held the lock when.
 
+#[path = "support/contend.rs"]
+mod contend;
 mod support;
+#[path = "support/watched.rs"]
+mod watched;
 
-use std::io::Read;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
+use contend::{Seen, THREADS};
 use outlast_glue_rt::{CallError, Channel, Interrupted, Request, System};
 use outlast_services::stubs::lock::{operation, Client};
-use support::{alive, await_that, kill, kill_instance, start, while_killed, Chance};
-
-const THREADS: u32 = 12;
-
-/// What was seen of a run of contenders.
-#[derive(Debug, PartialEq, Eq)]
-enum Seen {
-    /// So many turns, one holder at a time.
-    Right(usize),
-    TwoHolders,
-    Failed,
-    /// It made no progress and was ended.
-    Stuck,
-}
+use support::{alive, await_that, kill, kill_instance, start};
 
 fn contend(without: Option<&str>, rounds: u32, patience: Duration) -> (Seen, u32) {
     let mut system = System::new();
     let handle = start(&mut system, "lock");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_lock-contenders"));
-    command.arg(THREADS.to_string()).arg(rounds.to_string()).args(without);
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    handle.grant().expect("a channel").pass(&mut command, "lock");
-    let mut client = command.spawn().expect("the contenders");
-    let mut output = client.stdout.take().expect("piped");
-    let reader = std::thread::spawn(move || {
-        let mut text = String::new();
-        output.read_to_string(&mut text).map(|_| text)
-    });
-    let mut chance = Chance::new();
-    let ((status, stuck), kills) = while_killed(&handle, &mut chance, || {
-        let begun = Instant::now();
-        loop {
-            if let Some(status) = client.try_wait().expect("a child") {
-                break (status, false);
-            }
-            if begun.elapsed() > patience {
-                client.kill().expect("a child");
-                break (client.wait().expect("a child"), true);
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    });
-    let text = reader.join().expect("the reader").expect("text");
-    if !alternates(&text) {
-        return (Seen::TwoHolders, kills);
-    }
-    let mut errors = String::new();
-    client.stderr.take().expect("piped").read_to_string(&mut errors).expect("text");
-    print!("{errors}");
-    let seen = match (stuck, status.success()) {
-        (true, _) => Seen::Stuck,
-        (_, true) => Seen::Right(text.lines().count() / 2),
-        _ => Seen::Failed,
-    };
-    (seen, kills)
-}
-
-/// Every `+N` is followed by `-N` before the next `+`.
-fn alternates(text: &str) -> bool {
-    let mut holder = None;
-    text.lines().all(|line| match (line.split_at(1), holder) {
-        (("+", thread), None) => {
-            holder = Some(thread);
-            true
-        }
-        (("-", thread), Some(holding)) if holding == thread => {
-            holder = None;
-            true
-        }
-        _ => false,
-    })
+    contend::contend(&handle, Command::new(env!("CARGO_BIN_EXE_lock-contenders")), rounds, without, patience)
 }
 
 #[test]

@@ -83,6 +83,16 @@ impl Restorer {
         Self { torn: 0, asked }
     }
 
+    /// Goes on where another one was, for those who keep a number.
+    pub fn seen(torn: u32) -> Self {
+        Self { torn, asked: None }
+    }
+
+    /// Deaths that were seen at the call itself.
+    pub fn torn(&self) -> u32 {
+        self.torn
+    }
+
     /// Returns if the call is to be made again.
     pub fn again(&mut self, interrupted: Interrupted) -> Result<(), CallError> {
         match interrupted {

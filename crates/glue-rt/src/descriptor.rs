@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
 use std::time::Duration;
 
-use crate::channel::Reply;
+use crate::channel::{Channel, Interrupted, Reply, Restorer};
 use crate::error::CallError;
 
 /// All descriptors of a client at one component. `D`: the data that is remembered.
@@ -155,7 +155,7 @@ impl<D> Descriptor<D> {
     }
 
     /// None where the condition ends before the lock can be had.
-    pub fn lock_while(&self, wanted: impl Fn() -> bool) -> Option<MutexGuard<'_, Inner<D>>> {
+    fn lock_while(&self, wanted: impl Fn() -> bool) -> Option<MutexGuard<'_, Inner<D>>> {
         loop {
             match self.inner.try_lock() {
                 Ok(inner) => return Some(inner),
@@ -166,12 +166,42 @@ impl<D> Descriptor<D> {
         }
     }
 
+    /// Has `attempt` bring it back in the component's epoch, again while the component dies over it. Returns that epoch, and the
+    /// component's id for it. Others that need the descriptor wait here until it is recovered once. `asked`: the epoch in which
+    /// the component wants it.
+    #[cold]
+    pub fn recover(
+        &self,
+        channel: &Channel,
+        asked: Option<u32>,
+        mut attempt: impl FnMut(&Inner<D>, u32) -> Result<u64, Interrupted>,
+    ) -> Result<(u32, u64), CallError> {
+        let mut restorer = Restorer::new(asked);
+        let mut inner = match asked {
+            None => self.lock(),
+            Some(epoch) => self.lock_while(|| channel.epoch() == epoch).ok_or(CallError::Outdated)?,
+        };
+        loop {
+            let epoch = channel.epoch();
+            if let Some(server) = self.valid(epoch) {
+                return Ok((epoch, server));
+            }
+            match attempt(&inner, epoch) {
+                Ok(server) => {
+                    self.recovered(&mut inner, epoch, server);
+                    return Ok((epoch, server));
+                }
+                Err(interrupted) => restorer.again(interrupted)?,
+            }
+        }
+    }
+
     pub fn serial(&self) -> MutexGuard<'_, ()> {
         self.serial.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The component knows it again.
-    pub fn recovered(&self, inner: &mut Inner<D>, epoch: u32, server: u64) {
+    fn recovered(&self, inner: &mut Inner<D>, epoch: u32, server: u64) {
         inner.recovered_to = inner.sequence;
         self.server.store(server, Release);
         self.epoch.store(epoch, Release);

@@ -3,6 +3,7 @@
 //! The way of an interface: `token` → `parse` → `syntax` (as written) → `check` → `model` (as meant) → `rust`, `c`, `graph`.
 //! No stage panics on bad input and none stops at the first error: each returns what it understood, and diagnostics.
 
+pub mod c;
 pub mod check;
 pub mod diagnostic;
 pub mod graph;
@@ -11,7 +12,9 @@ pub mod model;
 pub mod parse;
 pub mod rust;
 pub mod syntax;
+mod text;
 pub mod token;
+mod writer;
 
 pub use diagnostic::{Diagnostic, Severity};
 pub use mechanism::Mechanism;

@@ -5,8 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, ValueEnum};
-use outlast_glue::{diagnostic, graph, rust, understand, Diagnostic, Interface, Severity};
+use outlast_glue::{c, diagnostic, graph, rust, understand, Diagnostic, Interface, Severity};
 use serde_json::json;
+
+const HEADER: &str = include_str!("../../glue-c/outlast_glue.h");
+const PAGE: &str = include_str!("../../glue-c/outlast_glue.h.3");
 
 /// Compiles interfaces of components to stubs that recover what a component's clients had there when it is micro-rebooted.
 #[derive(Parser)]
@@ -42,6 +45,11 @@ enum Command {
     },
     /// Prints completions for a shell.
     Completions { shell: clap_complete::Shell },
+    /// Writes the header that stubs in C include.
+    Headers {
+        #[arg(default_value = ".")]
+        folder: PathBuf,
+    },
     /// Writes manual pages.
     Manual {
         #[arg(default_value = ".")]
@@ -52,6 +60,7 @@ enum Command {
 #[derive(Clone, Copy, ValueEnum)]
 enum Language {
     Rust,
+    C,
 }
 
 fn main() -> ExitCode {
@@ -77,10 +86,20 @@ fn run(command: Command) -> Result<bool, String> {
             }
             Ok(interface.is_some())
         }
-        Command::Compile { file, lang: Language::Rust, output } => {
+        Command::Compile { file, lang, output } => {
             let Some(interface) = understood(&file)? else { return Ok(false) };
             let source = file.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-            write(&output.join(format!("{}.rs", interface.service)), &rust::generate(&interface, &source, &[]))?;
+            match lang {
+                Language::Rust => {
+                    let name = format!("{}.rs", interface.service);
+                    write(&output.join(name), &rust::generate(&interface, &source, &[]))?;
+                }
+                Language::C => {
+                    for file in c::generate(&interface, &source, &[]) {
+                        write(&output.join(file.name), &file.text)?;
+                    }
+                }
+            }
             Ok(true)
         }
         Command::Graph { file, output } => {
@@ -92,6 +111,10 @@ fn run(command: Command) -> Result<bool, String> {
             }
             Ok(true)
         }
+        Command::Headers { folder } => {
+            write(&folder.join("outlast_glue.h"), HEADER)?;
+            Ok(true)
+        }
         Command::Completions { shell } => {
             let mut command = <Cli as clap::CommandFactory>::command();
             clap_complete::generate(shell, &mut command, "glue", &mut std::io::stdout());
@@ -101,6 +124,7 @@ fn run(command: Command) -> Result<bool, String> {
             let command = <Cli as clap::CommandFactory>::command();
             clap_mangen::generate_to(command, &folder)
                 .map_err(|e| format!("cannot write {}: {e}", folder.display()))?;
+            write(&folder.join("outlast_glue.h.3"), PAGE)?;
             Ok(true)
         }
     }

@@ -93,6 +93,19 @@ impl Function {
         self.parameters.iter().find(|p| p.kind == Kind::Parent)
     }
 
+    /// Parameters that a client gives, but for lengths, which go with their bytes.
+    pub fn given(&self) -> impl Iterator<Item = &Parameter> {
+        let kept = |p: &&Parameter| {
+            !matches!(p.kind, Kind::Out | Kind::OutAdd(_) | Kind::OutBytes(_) | Kind::OutFile | Kind::Length(_))
+        };
+        self.parameters.iter().filter(kept)
+    }
+
+    /// Those that travel as words.
+    pub fn words(&self) -> impl Iterator<Item = &Parameter> {
+        self.given().filter(|p| !matches!(p.kind, Kind::Bytes(_)))
+    }
+
     /// What comes back beside the result.
     pub fn outs(&self) -> impl Iterator<Item = &Parameter> {
         self.parameters
@@ -236,7 +249,7 @@ impl Interface {
     pub fn opaque(&self) -> Vec<&Type> {
         let mut opaque: Vec<&Type> = Vec::new();
         let all = self.functions.iter().flat_map(|f| f.parameters.iter().map(|p| &p.ty).chain([&f.returns]));
-        for ty in all.filter(|ty| ty.opaque) {
+        for ty in all.chain(self.typedefs.iter().map(|(_, ty)| ty)).filter(|ty| ty.opaque) {
             if !opaque.contains(&ty) {
                 opaque.push(ty);
             }

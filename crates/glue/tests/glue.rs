@@ -69,6 +69,10 @@ fn an_interface_that_contradicts_itself_is_refused() {
         (&format!("{INFO}{machine}int a(void);"), "`a` is declared twice"),
         (&format!("{INFO}{machine}int c(fd_t memory);"), "an open file that is given"),
         (&format!("{INFO}{machine}int c(fd_t *ret(x), fd_t *ret(y));"), "`c` has 2 open files that come back"),
+        (
+            &format!("service_global_info = {{ service = s, desc_close_self_only = true, desc_dep_create_none = true, desc_global = true }};{machine}int c(long desc(d), int *desc_data_add(sum, ret(n)));"),
+            "nobody could keep this sum",
+        ),
         (&format!("{INFO}{machine}/* no end"), "a comment without an end"),
         (&format!("{INFO}{machine}@@@"), "this belongs to no interface"),
         ("service_global_info = { service = s };", "nothing says what else is closed"),
@@ -104,6 +108,17 @@ fn a_c_header_in_the_form_of_superglue_compiles_as_it_is() {
     assert!(graph.starts_with("<svg") && graph.contains(">qget<") && graph.matches("<rect").count() == 4, "{graph}");
     let json = glue(folder.path(), &["check", "--json", "queue.h"]);
     assert_eq!(String::from_utf8_lossy(&json.stdout), "[]\n");
+}
+
+#[test]
+fn header_and_manual_pages_are_written() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for command in ["headers", "manual"] {
+        assert!(glue(folder.path(), &[command]).status.success());
+    }
+    let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).expect(name);
+    assert!(read("outlast_glue.h").contains("int glue_run("));
+    assert!(read("outlast_glue.h.3").starts_with(".TH outlast_glue.h 3") && read("glue-compile.1").contains("lang"));
 }
 
 #[test]

@@ -8,8 +8,12 @@ use std::time::{Duration, Instant};
 use outlast_glue_rt::{Handle, Spec, System};
 
 pub fn start(system: &mut System, service: &str) -> Handle {
-    let program = env!("CARGO_BIN_EXE_outlast-service").into();
-    let spec = Spec { name: service.into(), program, arguments: vec![service.into()] };
+    start_program(system, service, env!("CARGO_BIN_EXE_outlast-service").as_ref(), &[service])
+}
+
+pub fn start_program(system: &mut System, name: &str, program: &std::path::Path, arguments: &[&str]) -> Handle {
+    let arguments = arguments.iter().map(ToString::to_string).collect();
+    let spec = Spec { name: name.into(), program: program.into(), arguments };
     system.start(spec).expect("the component starts")
 }
 

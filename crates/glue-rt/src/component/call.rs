@@ -1,7 +1,7 @@
 //! A call as the service sees it.
 
 use std::collections::HashMap;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -138,6 +138,11 @@ impl<'a> Call<'a> {
         word.ok_or(Stop::Refused(libc::EINVAL))
     }
 
+    /// All words that came with the call, 0 where none did.
+    pub fn words(&self) -> &[u64; WORDS] {
+        &self.incoming.words
+    }
+
     pub fn bytes(&self) -> &'a [u8] {
         &self.incoming.bytes
     }
@@ -231,6 +236,11 @@ impl<'a> Call<'a> {
     /// An open file that came with the call.
     pub fn file(&self) -> Option<Arc<OwnedFd>> {
         self.incoming.file.as_ref().and_then(|file| file.try_clone().ok()).map(Arc::new)
+    }
+
+    /// The same, for as long as the call lasts.
+    pub fn lent_file(&self) -> Option<BorrowedFd<'_>> {
+        self.incoming.file.as_ref().map(AsFd::as_fd)
     }
 
     pub fn answer_file(&mut self, file: Arc<OwnedFd>) {

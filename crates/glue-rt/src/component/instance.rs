@@ -16,7 +16,7 @@ use crate::storage::Resources;
 
 use super::call::Incoming;
 use super::monitor::{Monitor, Outcome};
-use super::Component;
+use super::{Component, Operation};
 
 /// What the template hands to its instances: mapped once, inherited by every fork.
 pub struct Memory {
@@ -46,6 +46,7 @@ const STACK: usize = 256 * 1024;
 
 struct Shop<C> {
     monitor: Monitor<C>,
+    operations: &'static [Operation],
     channels: Arc<Vec<Shared<ChannelMemory>>>,
     passages: Arc<Vec<Passage>>,
     /// One upcall at a time to each client.
@@ -55,10 +56,12 @@ struct Shop<C> {
 /// Never returns: the process serves until it is killed.
 pub fn serve<C: Component>(component: C, memory: &Memory, started: impl FnOnce()) -> ! {
     let epoch = memory.control.epoch.load(Acquire);
+    let operations = component.operations();
     let storage = memory.storage.try_clone().expect("a descriptor for the storage");
     let monitor = Monitor::new(component, Resources::new(storage), memory, epoch);
     let shop = Arc::new(Shop {
         monitor,
+        operations,
         channels: memory.channels.clone(),
         passages: memory.passages.clone(),
         upcalls: std::array::from_fn(|_| Mutex::new(())),
@@ -159,7 +162,7 @@ impl<C: Component> Shop<C> {
         let memory = &self.channels[channel];
         let slot = &memory.slots[at];
         let operation = slot.operation.load(Relaxed);
-        let expected = C::OPERATIONS.get(operation as usize)?;
+        let expected = self.operations.get(operation as usize)?;
         let (count, length) = (slot.count.load(Relaxed), slot.length.load(Relaxed) as usize);
         if count != expected.words || count as usize > WORDS || length > DATA || (length > 0 && !expected.bytes) {
             return None;

@@ -40,10 +40,11 @@ impl Point {
 
 /// A service behind its generated stub. It runs in the monitor, one call at a time.
 pub trait Component: Send + 'static {
-    const OPERATIONS: &'static [Operation];
+    /// Asked once; the index is the operation's number.
+    fn operations(&self) -> &'static [Operation];
 
     /// Descriptors keep their ids through micro-reboots, and every client may use them.
-    const GLOBAL: bool;
+    fn is_global(&self) -> bool;
 
     /// Serves a call, or says why not; then the service is as if the call had not been made.
     fn dispatch(&mut self, call: &mut Call<'_>) -> Result<(), Stop>;

@@ -22,6 +22,7 @@ pub struct Monitor<C> {
     pub registry: Arc<Shared<Registry>>,
     pub control: Arc<Shared<Control>>,
     channels: Arc<Vec<Shared<ChannelMemory>>>,
+    global: bool,
     pub epoch: u32,
 }
 
@@ -57,9 +58,10 @@ pub enum Outcome {
 
 impl<C: Component> Monitor<C> {
     pub fn new(component: C, resources: Resources, memory: &Memory, epoch: u32) -> Self {
+        let global = component.is_global();
         let inside = Inside { component, knowns: Knowns::new(), resources, count: 0, waiters: HashMap::new() };
         let (registry, control) = (memory.registry.clone(), memory.control.clone());
-        Self { inside: Mutex::new(inside), registry, control, channels: memory.channels.clone(), epoch }
+        Self { inside: Mutex::new(inside), registry, control, channels: memory.channels.clone(), global, epoch }
     }
 
     fn enter(&self) -> MutexGuard<'_, Inside<C>> {
@@ -79,7 +81,7 @@ impl<C: Component> Monitor<C> {
         let mut guard = self.enter();
         loop {
             let inside = &mut *guard;
-            let mut call = Call::new(incoming, &inside.knowns, &self.registry, &mut inside.resources, C::GLOBAL);
+            let mut call = Call::new(incoming, &inside.knowns, &self.registry, &mut inside.resources, self.global);
             inside.component.reached(Point::Begun, incoming.operation);
             let outcome = inside.component.dispatch(&mut call);
             let (keeps, waits_for) = (call.keeps, call.waits_for);
@@ -104,13 +106,13 @@ impl<C: Component> Monitor<C> {
                             Change::Closed { id, subtree: true } => self.registry.below(*id),
                             _ => Vec::new(),
                         };
-                        if C::GLOBAL && !change.record(&self.registry, incoming.client, recreated, sequence, place) {
+                        if self.global && !change.record(&self.registry, incoming.client, recreated, sequence, place) {
                             status = -libc::ENOSPC;
                         }
                         for id in gone {
                             inside.knowns.remove(&id);
                         }
-                        change.apply(&mut inside.knowns, incoming.client, recreated && C::GLOBAL);
+                        change.apply(&mut inside.knowns, incoming.client, recreated && self.global);
                     }
                     let token = if answer_file.is_some() { sequence } else { 0 };
                     if let Some(file) = answer_file {

@@ -118,18 +118,24 @@ pub fn agrees(file: &File, interface: &Interface, diagnostics: &mut Vec<Diagnost
                     .hint("mark the parameter: `long desc(x)`, or `desc_terminate(x)` where it is closed"),
             );
         }
-        let kept = function.id().is_some() || function.creates.is_some();
-        if function.adds() && (interface.properties.global || !kept) {
-            diagnostics.push(
-                Diagnostic::error(span.clone(), "nobody could keep this sum", "has a `desc_data_add`")
-                    .hint("it needs a descriptor that one client alone has: `desc(x)`, and `desc_global` false"),
-            );
-        }
         if function.parent().is_some() && function.creates.is_none() {
             let complaint = format!("`{}` names a parent, but creates nothing", function.name);
             diagnostics.push(
                 Diagnostic::error(span, complaint, "returns no descriptor")
                     .hint("let it return `desc_data_retval(type, name)`"),
+            );
+        }
+    }
+    for function in &interface.functions {
+        let kept = function.id().is_some() || function.creates.is_some();
+        if function.adds() && (interface.properties.global || !kept) {
+            diagnostics.push(
+                Diagnostic::error(
+                    declared(file, &function.name),
+                    "nobody could keep this sum",
+                    "has a `desc_data_add`",
+                )
+                .hint("it needs a descriptor that one client alone has: `desc(x)`, and `desc_global` false"),
             );
         }
     }

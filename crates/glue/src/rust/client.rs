@@ -3,8 +3,9 @@
 use crate::mechanism::Mechanism;
 use crate::model::{Function, Kind};
 
-use super::text::Text;
-use super::{constant, recovery, result, rust_name, signature, words, Writer};
+use super::{constant, mark, recovery, result, rust_name, signature};
+use crate::text::Text;
+use crate::writer::Writer;
 
 pub fn write(writer: &Writer, text: &mut Text) {
     let interface = writer.interface;
@@ -39,7 +40,7 @@ pub fn write(writer: &Writer, text: &mut Text) {
     text.open("pub fn new(channel: Channel) -> Self {");
     text.line("let tracked = std::sync::Arc::new(Tracked { channel, descriptors: Descriptors::default() });");
     if writer.has(Mechanism::U0) {
-        writer.mark(Mechanism::U0, text);
+        mark(writer, Mechanism::U0, text);
         text.line("let weak = std::sync::Arc::downgrade(&tracked);");
         text.open("tracked.channel.listen(move |id| {");
         text.line("let tracked = weak.upgrade()?;");
@@ -111,7 +112,7 @@ fn about(writer: &Writer, function: &Function, id: &str, text: &mut Text) {
     text.open("loop {");
     let current = match writer.has(Mechanism::T1) {
         true => {
-            writer.mark(Mechanism::T1, text);
+            mark(writer, Mechanism::T1, text);
             match global && writer.interface.subtrees() {
                 true => "self.tracked.current(DESCRIPTOR, None).inspect_err(|error| self.tracked.forget(DESCRIPTOR.id, error))?",
                 false => "self.tracked.current(DESCRIPTOR, None)?",
@@ -129,7 +130,7 @@ fn about(writer: &Writer, function: &Function, id: &str, text: &mut Text) {
         false => text.line(&format!("let (epoch, server) = {};", current.replace("DESCRIPTOR", "&descriptor"))),
     }
     if function.terminal && writer.has(Mechanism::D0) {
-        writer.mark(Mechanism::D0, text);
+        mark(writer, Mechanism::D0, text);
         match global {
             true => {
                 text.open("if let Some(descriptor) = &descriptor {");
@@ -143,7 +144,7 @@ fn about(writer: &Writer, function: &Function, id: &str, text: &mut Text) {
     text.open("match channel.call(&request) {");
     text.open("Ok(reply) => {");
     if function.resource && writer.has(Mechanism::G1) {
-        writer.mark(Mechanism::G1, text);
+        mark(writer, Mechanism::G1, text);
         text.line("// So the call has happened, even if the descriptor was recovered without it.");
     }
     let tracked = track(writer, function);
@@ -177,7 +178,7 @@ fn about(writer: &Writer, function: &Function, id: &str, text: &mut Text) {
 fn track(writer: &Writer, function: &Function) -> String {
     let operation = constant(function);
     let fields: Vec<String> = writer.interface.fields().iter().map(|f| f.name.clone()).collect();
-    let kept = words(function).filter(|p| p.kind == Kind::Word && fields.contains(&p.name));
+    let kept = function.words().filter(|p| p.kind == Kind::Word && fields.contains(&p.name));
     let mut notes: Vec<String> =
         kept.map(|p| rust_name(&p.name)).map(|name| format!("data.{name} = {name};")).collect();
     for (at, parameter) in function.out_words().enumerate() {
@@ -222,7 +223,7 @@ fn creation(writer: &Writer, function: &Function, text: &mut Text) {
     text.open("Ok(reply) => {");
     let mut fields: Vec<String> = Vec::new();
     for field in interface.fields() {
-        if let Some(own) = super::given(function).find(|p| p.name == field.name) {
+        if let Some(own) = function.given().find(|p| p.name == field.name) {
             let name = rust_name(&own.name);
             match own.kind {
                 Kind::Bytes(_) => fields.push(format!("{name}: {name}.to_vec()")),
@@ -266,7 +267,8 @@ fn creation(writer: &Writer, function: &Function, text: &mut Text) {
 
 /// `let request = …`; what names a descriptor is given as the component knows it.
 fn request(writer: &Writer, function: &Function, server: Option<&str>, text: &mut Text) {
-    let mut list: Vec<String> = words(function)
+    let mut list: Vec<String> = function
+        .words()
         .map(|p| match (&p.kind, server) {
             (Kind::Id | Kind::Parent, Some(_)) => "server".to_string(),
             _ => format!("{}.into_word()", rust_name(&p.name)),
@@ -277,7 +279,7 @@ fn request(writer: &Writer, function: &Function, server: Option<&str>, text: &mu
     }
     let flags = match function.block && writer.has(Mechanism::T0) {
         true => {
-            writer.mark(Mechanism::T0, text);
+            mark(writer, Mechanism::T0, text);
             "EAGER"
         }
         false => "0",

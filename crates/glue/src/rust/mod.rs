@@ -3,45 +3,31 @@
 mod client;
 mod recovery;
 mod server;
-mod text;
 
 use crate::mechanism::Mechanism;
 use crate::model::{Function, Interface, Kind, Parameter};
 
-use text::Text;
+use crate::text::Text;
+use crate::writer::Writer;
 
 /// The generated file. `without`: mechanisms that are left out, to see what they are for.
 pub fn generate(interface: &Interface, source: &str, without: &[Mechanism]) -> String {
     let mut text = Text::default();
-    let used: Vec<String> = interface.mechanisms().iter().map(|m| format!("{m:?}")).collect();
+    let writer = Writer { interface, without };
     text.line(&format!("// Stubs of the service `{}`, written by glue from {source}.", interface.service));
-    text.line(&format!("// Recovery: {}.", used.join(", ")));
-    if !without.is_empty() {
-        text.line(&format!("// Left out: {without:?}."));
+    for line in writer.summary() {
+        text.line(&format!("// {line}"));
     }
     text.blank();
     types(interface, &mut text);
-    let writer = Writer { interface, without };
     server::write(&writer, &mut text);
     client::write(&writer, &mut text);
     text.done()
 }
 
-struct Writer<'a> {
-    interface: &'a Interface,
-    without: &'a [Mechanism],
-}
-
-impl Writer<'_> {
-    /// Whether the mechanism is needed here and wanted.
-    fn has(&self, mechanism: Mechanism) -> bool {
-        self.interface.mechanisms().contains(&mechanism) && !self.without.contains(&mechanism)
-    }
-
-    /// The comment before a mechanism's block.
-    fn mark(&self, mechanism: Mechanism, text: &mut Text) {
-        text.line(&format!("// {mechanism:?}: {}.", mechanism.purpose()));
-    }
+/// The comment before a mechanism's block.
+fn mark(writer: &Writer, mechanism: Mechanism, text: &mut Text) {
+    text.line(&format!("// {}", writer.mark(mechanism)));
 }
 
 /// The operation's constant.
@@ -59,25 +45,13 @@ fn rust_name(name: &str) -> String {
     }
 }
 
-/// Parameters that a client gives, and words that travel: lengths go with their bytes.
-fn given(function: &Function) -> impl Iterator<Item = &Parameter> {
-    let kept = |p: &&Parameter| {
-        !matches!(p.kind, Kind::Out | Kind::OutAdd(_) | Kind::OutBytes(_) | Kind::OutFile | Kind::Length(_))
-    };
-    function.parameters.iter().filter(kept)
-}
-
-fn words(function: &Function) -> impl Iterator<Item = &Parameter> {
-    given(function).filter(|p| !matches!(p.kind, Kind::Bytes(_)))
-}
-
 /// `spdid: spdid_t, name: &[u8]`
 fn signature(function: &Function) -> String {
     let one = |p: &Parameter| match p.kind {
         Kind::Bytes(_) => format!(", {}: &[u8]", rust_name(&p.name)),
         _ => format!(", {}: {}", rust_name(&p.name), p.ty.rust),
     };
-    given(function).map(one).collect()
+    function.given().map(one).collect()
 }
 
 /// What a function gives back: its value alone, or a tuple with what came back beside it.

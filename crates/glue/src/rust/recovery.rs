@@ -3,8 +3,9 @@
 use crate::mechanism::Mechanism;
 use crate::model::{Kind, Parameter};
 
-use super::text::Text;
-use super::{constant, rust_name, words, Writer};
+use super::{constant, mark, rust_name};
+use crate::text::Text;
+use crate::writer::Writer;
 
 pub fn write(writer: &Writer, text: &mut Text) {
     let interface = writer.interface;
@@ -29,34 +30,18 @@ pub fn write(writer: &Writer, text: &mut Text) {
     text.open(
         "fn recover(&self, descriptor: &Descriptor<Data>, asked: Option<u32>) -> Result<(u32, u64), CallError> {",
     );
-    text.line("let mut restorer = Restorer::new(asked);");
-    text.line("// Others that need the descriptor wait here until it is recovered once.");
-    text.open("let mut inner = match asked {");
-    text.line("None => descriptor.lock(),");
-    text.line("Some(epoch) => descriptor.lock_while(|| self.channel.epoch() == epoch).ok_or(CallError::Outdated)?,");
-    text.close("};");
-    text.open("loop {");
-    text.line("let epoch = self.channel.epoch();");
-    text.open("if let Some(server) = descriptor.valid(epoch) {");
-    text.line("return Ok((epoch, server));");
-    text.close("}");
+    text.open("descriptor.recover(&self.channel, asked, |inner, epoch| {");
     if writer.has(Mechanism::D1) {
-        writer.mark(Mechanism::D1, text);
+        mark(writer, Mechanism::D1, text);
         text.open("let parent = match self.descriptors.get(inner.parent) {");
-        text.line("Ok(parent) => Some(self.current(&parent, asked)?.1),");
+        text.line("Ok(parent) => Some(self.current(&parent, asked).map_err(Interrupted::Failed)?.1),");
         text.line("Err(_) => None,");
         text.close("};");
     } else {
         text.line("let parent = self.descriptors.get(inner.parent).ok().map(|parent| parent.server());");
     }
-    text.open("match self.walk(descriptor.id, &inner, epoch, parent) {");
-    text.open("Ok(server) => {");
-    text.line("descriptor.recovered(&mut inner, epoch, server);");
-    text.line("return Ok((epoch, server));");
-    text.close("}");
-    text.line("Err(interrupted) => restorer.again(interrupted)?,");
-    text.close("}");
-    text.close("}");
+    text.line("self.walk(descriptor.id, inner, epoch, parent)");
+    text.close("})");
     text.close("}");
     text.blank();
     if interface.properties.global && interface.subtrees() {
@@ -96,7 +81,7 @@ pub fn write(writer: &Writer, text: &mut Text) {
 
 fn walk(writer: &Writer, text: &mut Text) {
     let interface = writer.interface;
-    writer.mark(Mechanism::R0, text);
+    mark(writer, Mechanism::R0, text);
     text.open(
         "fn walk(&self, id: u64, inner: &Inner<Data>, epoch: u32, parent: Option<u64>) -> Result<u64, Interrupted> {",
     );
@@ -104,7 +89,7 @@ fn walk(writer: &Writer, text: &mut Text) {
     text.line("let _ = (data, parent);");
     text.open("let (operation, words, bytes): (u32, Vec<u64>, &[u8]) = match inner.creator {");
     for (_, function) in interface.creators() {
-        let mut list: Vec<String> = words(function).map(|p| argument(writer, p)).collect();
+        let mut list: Vec<String> = function.words().map(|p| argument(writer, p)).collect();
         list.extend(interface.sums().iter().map(|sum| format!("data.{sum} as u64")));
         let bytes = function.bytes().map_or("&[]".to_string(), |p| format!("&data.{}", rust_name(&p.name)));
         let operation = constant(function);
@@ -165,7 +150,7 @@ fn steps(writer: &Writer, state: &str, text: &mut Text) {
     text.open("for &operation in steps {");
     text.open("let words: Vec<u64> = match operation {");
     for (_, function) in interface.states().filter(|(_, f)| f.replayed()) {
-        let list: Vec<String> = words(function).map(|p| argument(writer, p)).collect();
+        let list: Vec<String> = function.words().map(|p| argument(writer, p)).collect();
         text.line(&format!("operation::{} => vec![{}],", constant(function), list.join(", ")));
     }
     text.line("_ => continue,");

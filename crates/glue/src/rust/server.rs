@@ -3,8 +3,9 @@
 use crate::mechanism::Mechanism;
 use crate::model::{Function, Kind};
 
-use super::text::Text;
-use super::{constant, result, rust_name, signature, words, Writer};
+use super::{constant, mark, result, rust_name, signature};
+use crate::text::Text;
+use crate::writer::Writer;
 
 pub fn write(writer: &Writer, text: &mut Text) {
     let interface = writer.interface;
@@ -70,19 +71,24 @@ pub fn write(writer: &Writer, text: &mut Text) {
     text.close("}");
     text.blank();
     text.open("impl<S: Service> Component for Server<S> {");
-    text.open("const OPERATIONS: &'static [Operation] = &[");
+    text.open("fn operations(&self) -> &'static [Operation] {");
+    text.open("&[");
     for function in &interface.functions {
         let sums = if function.creates.is_some() { interface.sums().len() } else { 0 };
         text.line(&format!(
             "Operation {{ name: {:?}, words: {}, bytes: {}, file: {} }},",
             function.name,
-            words(function).count() + sums,
+            function.words().count() + sums,
             function.bytes().is_some(),
             function.creates.is_some() && !interface.files().is_empty()
         ));
     }
-    text.close("];");
-    text.line(&format!("const GLOBAL: bool = {};", interface.properties.global));
+    text.close("]");
+    text.close("}");
+    text.blank();
+    text.open("fn is_global(&self) -> bool {");
+    text.line(&interface.properties.global.to_string());
+    text.close("}");
     text.blank();
     text.open("fn dispatch(&mut self, call: &mut Call<'_>) -> Result<(), Stop> {");
     text.open("match call.operation() {");
@@ -114,7 +120,7 @@ fn extra(writer: &Writer, function: &Function) -> String {
 fn arm(writer: &Writer, function: &Function, text: &mut Text) {
     let interface = writer.interface;
     text.open(&format!("operation::{} => {{", constant(function)));
-    for (at, parameter) in words(function).enumerate() {
+    for (at, parameter) in function.words().enumerate() {
         text.line(&format!("let {}: {} = call.word({at})?;", rust_name(&parameter.name), parameter.ty.rust));
     }
     if let Some(id) = function.id() {
@@ -122,7 +128,7 @@ fn arm(writer: &Writer, function: &Function, text: &mut Text) {
             text.line(&format!("call.known({}.into_word())?;", rust_name(&id.name)));
         } else {
             if interface.properties.global {
-                writer.mark(Mechanism::G0, text);
+                mark(writer, Mechanism::G0, text);
             }
             text.line(&format!("call.capability({}.into_word())?;", rust_name(&id.name)));
         }
@@ -133,7 +139,8 @@ fn arm(writer: &Writer, function: &Function, text: &mut Text) {
         text.line(&format!("call.capability({name}.into_word())?;"));
         text.close("}");
     }
-    let mut arguments: Vec<String> = super::given(function)
+    let mut arguments: Vec<String> = function
+        .given()
         .map(|p| match p.kind {
             Kind::Bytes(_) if interface.has_resources() => "bytes".to_string(),
             Kind::Bytes(_) => "call.bytes()".to_string(),
@@ -141,7 +148,7 @@ fn arm(writer: &Writer, function: &Function, text: &mut Text) {
         })
         .collect();
     if function.creates.is_some() {
-        let first = words(function).count();
+        let first = function.words().count();
         for (at, sum) in interface.sums().iter().enumerate() {
             text.line(&format!("let {sum}: i64 = call.word({})?;", first + at));
             arguments.push((*sum).to_string());
@@ -157,7 +164,7 @@ fn arm(writer: &Writer, function: &Function, text: &mut Text) {
     if let (Some(id), true, true) = (function.id(), function.terminal, interface.subtrees()) {
         let name = rust_name(&id.name);
         if writer.has(Mechanism::D0) {
-            writer.mark(Mechanism::D0, text);
+            mark(writer, Mechanism::D0, text);
             text.line(&format!("call.subtree({name}.into_word())?;"));
         }
         text.open(&format!("for (client, held) in self.0.held(call.client(), {name})? {{"));
@@ -167,7 +174,7 @@ fn arm(writer: &Writer, function: &Function, text: &mut Text) {
     let mut kept = "";
     if interface.has_resources() {
         if writer.has(Mechanism::G1) {
-            writer.mark(Mechanism::G1, text);
+            mark(writer, Mechanism::G1, text);
             text.line("call.keep();");
         }
         text.line("let client = call.client();");
