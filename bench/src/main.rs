@@ -17,6 +17,7 @@ mod measure;
 mod measurement;
 mod pipe;
 mod port;
+mod processors;
 mod promise;
 mod report;
 mod rounds;

@@ -11,7 +11,7 @@ use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus};
-use std::sync::atomic::Ordering::Acquire;
+use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::{Duration, Instant};
 
 /// How often something that is waited for is looked at.
@@ -32,6 +32,23 @@ pub struct Running {
 impl Running {
     pub fn new(child: Child, name: String, folder: Option<PathBuf>) -> Self {
         Self { child, name, folder, session: None, ended: false }
+    }
+
+    /// Commits and their bytes once there is one: it holds the program as it was executed. The largest is counted from then on.
+    pub fn first_commit(&mut self) -> Outcome<[u64; 2]> {
+        let until = Instant::now() + LIMIT;
+        loop {
+            let control = self.session()?.control();
+            let commits = control.commits.load(Acquire);
+            if commits > 0 {
+                control.log_largest.store(0, Release);
+                return Ok([commits, control.log_bytes.load(Acquire)]);
+            }
+            if Instant::now() > until {
+                return Err(Failure::TooLong("the first commit".into(), LIMIT.as_secs()));
+            }
+            std::thread::sleep(Duration::from_micros(200));
+        }
     }
 
     /// The session of a protected program, once there is one.

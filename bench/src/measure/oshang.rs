@@ -7,9 +7,10 @@
 
 use crate::failure::{Failure, Outcome, Tried};
 use crate::measurement::{Collected, Measurement};
+use crate::processors::on_processor;
 use crate::promise::{Promise, Relation, Unit};
 use crate::workshop::Workshop;
-use rustix::thread::{sched_getaffinity, sched_getcpu, sched_setaffinity, CpuSet};
+use rustix::thread::sched_getcpu;
 use std::hint::black_box;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -85,17 +86,15 @@ impl Measurement for OsHang {
 
     fn round(&mut self, number: usize, workshop: &Workshop, collected: &mut Collected) -> Outcome<()> {
         let daemon = Daemon::begin(workshop)?;
-        let before = sched_getaffinity(None).tried("ask for processors")?;
-        let mut one = CpuSet::new();
-        one.set(sched_getcpu());
-        sched_setaffinity(None, &one).tried("stay on a processor")?;
-        let (mut here, there) = UnixStream::pair().tried("make a connection")?;
-        let answers = thread::spawn(move || answer(there));
-        let switches = alternate(&daemon, number, |count| switch(&mut here, count));
-        let computes = alternate(&daemon, number, compute);
-        drop(here);
-        let _ = answers.join();
-        sched_setaffinity(None, &before).tried("leave the processor")?;
+        let [switches, computes] = on_processor(sched_getcpu(), || {
+            let (mut here, there) = UnixStream::pair().tried("make a connection")?;
+            let answers = thread::spawn(move || answer(there));
+            let switches = alternate(&daemon, number, |count| switch(&mut here, count));
+            let computes = alternate(&daemon, number, compute);
+            drop(here);
+            let _ = answers.join();
+            Ok([switches, computes])
+        })?;
         for (id, [watched, alone]) in [(SWITCHES, switches), (COMPUTES, computes)] {
             collected.add(id, Some(alone), watched);
         }

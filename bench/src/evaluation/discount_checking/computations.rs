@@ -10,7 +10,7 @@ use crate::workshop::Workshop;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::Stdio;
-use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::atomic::Ordering::Acquire;
 use std::time::{Duration, Instant};
 
 /// What Lua runs; its argument says how often.
@@ -174,7 +174,7 @@ fn protected(argv: &[OsString], interval_ms: u64, workshop: &Workshop) -> Outcom
     let interval = format!("{interval_ms}ms");
     let options = ["--commit", "manual", "--every", &interval];
     let (took, (commits, log, conditions)) = run(argv, Side::Protected(&options), workshop, |mut running| {
-        let first = first_commit(&mut running)?;
+        let first = running.first_commit()?;
         let status = running.wait()?;
         running.must_succeed(status)?;
         let control = running.session()?.control();
@@ -184,23 +184,6 @@ fn protected(argv: &[OsString], interval_ms: u64, workshop: &Workshop) -> Outcom
         Ok((commits, log, running.conditions()?.to_string()))
     })?;
     Ok((took, commits, log, conditions))
-}
-
-/// Commits and their bytes once there is one: it holds the program as it was executed. The largest is counted from then on.
-fn first_commit(running: &mut crate::running::Running) -> Outcome<[u64; 2]> {
-    let until = Instant::now() + crate::running::LIMIT;
-    loop {
-        let control = running.session()?.control();
-        let commits = control.commits.load(Acquire);
-        if commits > 0 {
-            control.log_largest.store(0, Release);
-            return Ok([commits, control.log_bytes.load(Acquire)]);
-        }
-        if Instant::now() > until {
-            return Err(Failure::TooLong("the first commit".into(), crate::running::LIMIT.as_secs()));
-        }
-        std::thread::sleep(Duration::from_micros(200));
-    }
 }
 
 /// A picture of soft waves and some grain: neither trivial nor hopeless to compress.

@@ -218,7 +218,7 @@ fn run(program: Program, how: How, extent: Extent, workshop: &Workshop) -> Outco
         let mut running = launch.start_with(streams, |command| {
             command.envs(env);
         })?;
-        before = first_commit(&mut running, how)?;
+        before = if how == How::Protected { running.first_commit()? } else { [0, 0] };
         let status = running.wait()?;
         running.must_succeed(status)?;
         let (elapsed, processor) = (began.elapsed(), cpu::used_by_ended()? - used);
@@ -233,22 +233,6 @@ fn run(program: Program, how: How, extent: Extent, workshop: &Workshop) -> Outco
     };
     let [commits, log_bytes] = [0, 1].map(|n| after[n].saturating_sub(before[n]));
     Ok(Ran { work, lines, commits, log_bytes, conditions })
-}
-
-/// Commits and their bytes once there is one: it holds the program as it was executed.
-fn first_commit(running: &mut Running, how: How) -> Outcome<[u64; 2]> {
-    if how != How::Protected {
-        return Ok([0, 0]);
-    }
-    let until = Instant::now() + crate::running::LIMIT;
-    while running.session()?.control().commits.load(Acquire) == 0 {
-        if Instant::now() > until {
-            return Err(Failure::TooLong("the first commit".into(), crate::running::LIMIT.as_secs()));
-        }
-        std::thread::sleep(Duration::from_micros(200));
-    }
-    let control = running.session()?.control();
-    Ok([control.commits.load(Acquire), control.log_bytes.load(Acquire)])
 }
 
 /// What the library left: milliseconds, pages there, pages written.

@@ -5,11 +5,11 @@ use crate::cpu;
 use crate::failure::{Failure, Outcome, Tried};
 use crate::launch::{Launch, Side, Streams};
 use crate::port;
+use crate::processors::on_processor;
 use crate::running::Running;
 use crate::user::User;
 use crate::workshop::Workshop;
 use rustix::process::{kill_process, Signal};
-use rustix::thread::{sched_getaffinity, sched_setaffinity, CpuSet};
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,17 +35,6 @@ pub struct Site {
 pub struct Server {
     pub running: Running,
     pub port: u16,
-}
-
-/// Has what is started in `within` stay on one processor.
-pub fn on_processor<T>(number: usize, within: impl FnOnce() -> Outcome<T>) -> Outcome<T> {
-    let before = sched_getaffinity(None).tried("ask for processors")?;
-    let mut one = CpuSet::new();
-    one.set(number);
-    sched_setaffinity(None, &one).tried("stay on a processor")?;
-    let done = within();
-    sched_setaffinity(None, &before).tried("leave the processor")?;
-    done
 }
 
 /// That a program is there.
