@@ -38,14 +38,12 @@ extern "C" {
 #define GLUE_TOO_LONG (-0x60000)
 /* The component died while it had this client recover a descriptor: whoever needs it asks again. */
 #define GLUE_OUTDATED (-0x70000)
-/* All shared buffers of the channel are taken. */
-#define GLUE_NO_BUFFER (-0x80000)
 /* The kernel said no, to the manager or to who opens a channel. With an errno. */
-#define GLUE_SYSTEM(number) (-0x90000 - (number))
+#define GLUE_SYSTEM(number) (-0x80000 - (number))
 /* The component did not come up: run its program alone to see what it says. */
-#define GLUE_NOT_UP (-0xa0000)
+#define GLUE_NOT_UP (-0x90000)
 /* The component has no channel left: at most 16 clients can have one. */
-#define GLUE_NO_CHANNEL (-0xb0000)
+#define GLUE_NO_CHANNEL (-0xa0000)
 
 /* The errno that says about the same; 0 for 0. */
 int glue_errno(int error);
@@ -130,8 +128,8 @@ void glue_mapped_end(struct glue_mapped *mapped);
 #define GLUE_RECOVERED UINT32_MAX
 
 /* The server died, and nothing of the call has happened; torn: while it was being executed. Stubs make the call again. */
-#define GLUE_FAULT (-0xc0000)
-#define GLUE_TORN (-0xd0000)
+#define GLUE_FAULT (-0xb0000)
+#define GLUE_TORN (-0xc0000)
 
 struct glue_request {
     uint32_t operation, flags;

@@ -16,7 +16,7 @@ use contend::{contend, Seen, THREADS};
 use outlast_glue::Mechanism;
 use outlast_glue_rt::{CallError, System};
 use outlast_services::stubs::lock::Client;
-use support::{kill_instance, start, start_program};
+use support::{await_that, kill, kill_instance, start, start_program};
 
 const ROUNDS: u32 = 150;
 const SERVICE: &str = env!("CARGO_BIN_EXE_outlast-service");
@@ -95,4 +95,21 @@ fn a_lock_of_a_component_in_c_stays_held_through_a_micro_reboot_and_its_waiter_w
     client.lock_release(lock, 1).expect("ours");
     assert_eq!(waiter.join().expect("the waiter"), Ok(0));
     assert_eq!(client.lock_release(lock, 1), Err(CallError::Service(libc::EPERM)));
+}
+
+#[test]
+fn a_template_of_a_component_in_c_that_dies_is_started_again_and_nobody_notices() {
+    let component = c::component("lock", None);
+    let mut system = System::new();
+    let handle = start_program(&mut system, "lock", &component.program, &[]);
+    let client = Client::new(handle.grant().expect("a channel").open().expect("a channel"));
+    let lock = client.lock_alloc().expect("a lock");
+    client.lock_take(lock, 7).expect("free");
+    for _ in 0..3 {
+        let template = handle.template();
+        kill(template, libc::SIGKILL);
+        await_that(|| ![0, template].contains(&handle.template()));
+        kill_instance(&handle);
+        assert_eq!(client.lock_take(lock, 7), Err(CallError::Service(libc::EDEADLK)));
+    }
 }

@@ -56,11 +56,13 @@ const INTERFACE: &str = "service_global_info = { service = every, desc_close_sel
     int every_name(unsigned long desc(every), char *ret(name), int size_of(name, most));\n\
     int every_back(unsigned long desc(every), const unsigned char *data, unsigned int size_of(data, length), \
     unsigned char *ret(back), long size_of(back, most));\n\
-    int every_file(unsigned long desc(every), fd_t *ret(file));\n";
+    int every_file(unsigned long desc(every), fd_t *ret(file));\n\
+    int every_wrong(unsigned long desc(every), int how, char *ret(bytes), unsigned int size_of(bytes, most));\n";
 
 const SERVICE: &str = "#define _GNU_SOURCE
 #include \"every_server.h\"
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 static struct { char text[100]; int length; } names[100];
@@ -96,6 +98,17 @@ int serve_every_file(struct glue_call *call, unsigned long every, int *file, int
     close(ends[1]);
     return 0;
 }
+int serve_every_wrong(struct glue_call *call, unsigned long every, int how, char *bytes, size_t *length,
+    unsigned int most, int *result) {
+    (void)call, (void)every, (void)bytes, (void)result;
+    switch (how) {
+    case 0: abort();
+    case 1: *length = most + 1; return 0;
+    case 2: return -EBUSY;
+    case 3: return -123456789;
+    default: return 123456789;
+    }
+}
 int main(void) { return glue_run(&every_service) != 0; }
 ";
 
@@ -119,6 +132,14 @@ static void back(size_t length, long most, int expected) {
     expect(\"lengths\", count == wanted && result == (int)length);
     for (size_t at = 0; at < count; at++) { expect(\"bytes\", there[at] == data[length - 1 - at]); }
 }
+static void wrong(void) {
+    const int expected[] = { GLUE_POISONOUS, GLUE_POISONOUS, 16, 123456789, 123456789 };
+    for (int how = 0; how < 5; how++) {
+        char bytes[10];
+        expect(\"wrong\", call_every_wrong(&client, every, how, bytes, NULL, 10, NULL) == expected[how]);
+        must(\"name\", call_every_name(&client, every, NULL, NULL, 10, NULL));
+    }
+}
 static void files(void) {
     for (int at = 0; at < 1500; at++) {
         int file = -1;
@@ -134,7 +155,8 @@ static void files(void) {
 
 fn main_of_the_client(checks: &str) -> String {
     format!(
-        "int main(void) {{
+        "int main(int count, char *arguments[]) {{
+    (void)arguments;
     struct glue_channel *channel = granted(\"every\");
     char name[10];
     size_t length;
@@ -152,6 +174,7 @@ fn main_of_the_client(checks: &str) -> String {
         must(\"name\", call_every_name(&client, every, NULL, NULL, 10, NULL));
     }}
     files();
+    if (count > 1) {{ wrong(); }}
     every_client_close(&client);
     glue_channel_close(channel);
     return 0;
@@ -213,6 +236,15 @@ fn every_value_of_every_type_is_the_same_on_the_other_side() {
         kills += ended.kills;
     }
     println!("{kills} kills");
+    // A service that ends itself, writes too much or returns nonsense harms the caller alone.
+    let mut system = System::new();
+    let handle = start_program(&mut system, "every", &component, &[]);
+    let mut command = Command::new(&program);
+    command.arg("wrong");
+    handle.grant().expect("a channel").pass(&mut command, "every");
+    let said = command.output().expect("the client");
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    assert!(handle.deaths().0 >= 24, "twelve each");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::error;
 use crate::memory::{bytes, file, own, slice};
 
 pub const WORDS: usize = 8;
-const BYTES: usize = 4096;
+pub const BYTES: usize = 4096;
 
 /// `struct glue_client`.
 pub struct Client {

@@ -8,21 +8,20 @@ use outlast_glue_rt::{CallError, Interrupted, SystemError};
 /// Negative ones are so many times a kind, less an errno.
 const KIND: c_int = 0x1_0000;
 
-const UNKNOWN: c_int = -KIND;
-const REFUSED: c_int = -2 * KIND;
-const GIVEN_UP: c_int = -3 * KIND;
-const POISONOUS: c_int = -4 * KIND;
-const NO_SLOT: c_int = -5 * KIND;
-const TOO_LONG: c_int = -6 * KIND;
-const OUTDATED: c_int = -7 * KIND;
-const NO_BUFFER: c_int = -8 * KIND;
-const SYSTEM: c_int = -9 * KIND;
-const NOT_UP: c_int = -10 * KIND;
-const NO_CHANNEL: c_int = -11 * KIND;
-const FAULT: c_int = -12 * KIND;
-const TORN: c_int = -13 * KIND;
+pub const UNKNOWN: c_int = -KIND;
+pub const REFUSED: c_int = -2 * KIND;
+pub const GIVEN_UP: c_int = -3 * KIND;
+pub const POISONOUS: c_int = -4 * KIND;
+pub const NO_SLOT: c_int = -5 * KIND;
+pub const TOO_LONG: c_int = -6 * KIND;
+pub const OUTDATED: c_int = -7 * KIND;
+pub const SYSTEM: c_int = -8 * KIND;
+pub const NOT_UP: c_int = -9 * KIND;
+pub const NO_CHANNEL: c_int = -10 * KIND;
+pub const FAULT: c_int = -11 * KIND;
+pub const TORN: c_int = -12 * KIND;
 /// Not one of the header's: a call's functions return it for the service to return, and say why themselves.
-pub const STOP: c_int = -14 * KIND;
+pub const STOP: c_int = -13 * KIND;
 
 /// A kind with an errno that may be anything.
 fn with(kind: c_int, errno: c_int) -> c_int {
@@ -37,9 +36,9 @@ pub fn of_call(error: CallError) -> c_int {
         CallError::GivenUp => GIVEN_UP,
         CallError::Poisonous(_) => POISONOUS,
         CallError::NoSlot => NO_SLOT,
-        CallError::TooLong(_) => TOO_LONG,
+        // Shared buffers are not lent by what C can call.
+        CallError::TooLong(_) | CallError::NoBuffer => TOO_LONG,
         CallError::Outdated => OUTDATED,
-        CallError::NoBuffer => NO_BUFFER,
     }
 }
 
@@ -81,7 +80,6 @@ pub fn interruption(number: c_int) -> Interrupted {
         NO_SLOT => CallError::NoSlot,
         TOO_LONG => CallError::TooLong(0),
         OUTDATED => CallError::Outdated,
-        NO_BUFFER => CallError::NoBuffer,
         _ => CallError::Unknown(0),
     })
 }

@@ -3,9 +3,12 @@
 use std::mem::{offset_of, size_of};
 use std::process::Command;
 
-use crate::client::{CReply, CRequest};
+use outlast_glue_rt::Point;
+
+use crate::client::{CReply, CRequest, BYTES, WORDS};
 use crate::component::{COperation, CService};
 use crate::descriptor::{Created, Lost, Note};
+use crate::error;
 
 /// Its name, its fields with where they lie, and its size.
 type Structure = (&'static str, Vec<(&'static str, usize)>, usize);
@@ -21,7 +24,7 @@ macro_rules! layout {
 }
 
 #[test]
-fn structures_lie_in_memory_as_the_header_has_them() {
+fn structures_and_numbers_are_as_the_header_has_them() {
     let all: Vec<Structure> = layout! {
         CRequest "glue_request": operation, flags, epoch, count, wanted, words, bytes, length, file, answer, room;
         CReply "glue_reply": words, length, file, tracked, sequence, epoch;
@@ -37,6 +40,30 @@ fn structures_lie_in_memory_as_the_header_has_them() {
         for (field, at) in fields {
             text.push_str(&format!("_Static_assert(offsetof(struct {name}, {field}) == {at}, \"{name}.{field}\");\n"));
         }
+    }
+    let numbers = [
+        ("GLUE_UNKNOWN", error::UNKNOWN),
+        ("GLUE_REFUSED(1)", error::REFUSED - 1),
+        ("GLUE_GIVEN_UP", error::GIVEN_UP),
+        ("GLUE_POISONOUS", error::POISONOUS),
+        ("GLUE_NO_SLOT", error::NO_SLOT),
+        ("GLUE_TOO_LONG", error::TOO_LONG),
+        ("GLUE_OUTDATED", error::OUTDATED),
+        ("GLUE_SYSTEM(1)", error::SYSTEM - 1),
+        ("GLUE_NOT_UP", error::NOT_UP),
+        ("GLUE_NO_CHANNEL", error::NO_CHANNEL),
+        ("GLUE_FAULT", error::FAULT),
+        ("GLUE_TORN", error::TORN),
+        ("(int)GLUE_EAGER", outlast_glue_rt::EAGER as i32),
+        ("(int)GLUE_TRY", outlast_glue_rt::TRY as i32),
+        ("(int)GLUE_RECREATE", outlast_glue_rt::RECREATE as i32),
+        ("(int)GLUE_RECOVERED", outlast_glue_rt::RECOVERED as i32),
+        ("GLUE_WORDS", WORDS as i32),
+        ("GLUE_BYTES", BYTES as i32),
+        ("(int)GLUE_PUBLISHED", Point::ALL.iter().position(|point| *point == Point::Published).expect("one") as i32),
+    ];
+    for (name, value) in numbers {
+        text.push_str(&format!("_Static_assert({name} == {value}, \"{name}\");\n"));
     }
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("layout.c");

@@ -133,6 +133,12 @@ impl Channel {
         self.shared.memory.epoch.load(Acquire)
     }
 
+    /// Whether some thread of this client made its last call in that epoch: only such a one can have a reply from there in its hands.
+    pub(crate) fn used_in(&self, epoch: u32) -> bool {
+        let used = (self.memory().used.load(Acquire) as usize).min(SLOTS);
+        self.memory().slots[..used].iter().any(|slot| slot.epoch.load(Relaxed) == epoch)
+    }
+
     pub(crate) fn memory(&self) -> &ChannelMemory {
         &self.shared.memory
     }

@@ -36,9 +36,13 @@ pub struct Inner<D> {
     pub creator: u32,
     /// The operation that brought it to its state.
     pub state: u32,
-    /// The place of that operation in the order of effects, and the one up to which the last recovery went.
+    /// The place of that operation in the order of effects.
     sequence: u64,
-    recovered_to: u64,
+    /// The epoch in which the component knew it last.
+    known: u32,
+    /// Epochs in which it was known before, and the place up to which the recovery after each went: of those epochs alone in which
+    /// a thread may have a reply that it has not taken note of.
+    recovered: Vec<(u32, u64)>,
     pub data: D,
     /// 0: none that is tracked.
     pub parent: u64,
@@ -60,7 +64,8 @@ impl<D> Descriptors<D> {
             creator,
             state: creator,
             sequence: reply.sequence,
-            recovered_to: 0,
+            known: reply.epoch,
+            recovered: Vec::new(),
             data,
             parent,
             children: Vec::new(),
@@ -188,7 +193,7 @@ impl<D> Descriptor<D> {
             }
             match attempt(&inner, epoch) {
                 Ok(server) => {
-                    self.recovered(&mut inner, epoch, server);
+                    self.recovered(&mut inner, epoch, server, |epoch| channel.used_in(epoch));
                     return Ok((epoch, server));
                 }
                 Err(interrupted) => restorer.again(interrupted)?,
@@ -200,9 +205,11 @@ impl<D> Descriptor<D> {
         self.serial.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The component knows it again.
-    fn recovered(&self, inner: &mut Inner<D>, epoch: u32, server: u64) {
-        inner.recovered_to = inner.sequence;
+    /// The component knows it again. `used`: whether some thread made its last call in that epoch.
+    fn recovered(&self, inner: &mut Inner<D>, epoch: u32, server: u64, used: impl Fn(u32) -> bool) {
+        inner.recovered.push((inner.known, inner.sequence));
+        inner.recovered.retain(|(epoch, _)| used(*epoch));
+        inner.known = epoch;
         self.server.store(server, Release);
         self.epoch.store(epoch, Release);
     }
@@ -210,11 +217,13 @@ impl<D> Descriptor<D> {
     /// Takes note of what a call did. False: somebody has recovered the descriptor without it, so it never happened.
     ///
     /// Replies may be noted in another order than the calls took effect: the state is that of the latest. One from before a
-    /// recovery counts if the recovery went beyond it.
+    /// recovery counts if that recovery went beyond it, the first one after its epoch: what later ones went beyond may have taken
+    /// its place.
     pub fn track(&self, reply: &Reply, operation: u32, note: impl FnOnce(&mut D)) -> bool {
         let mut inner = self.lock();
         if self.epoch.load(Relaxed) != reply.epoch {
-            return reply.sequence <= inner.recovered_to;
+            let after = inner.recovered.iter().rev().find(|(epoch, _)| *epoch == reply.epoch);
+            return after.is_some_and(|(_, sequence)| reply.sequence <= *sequence);
         }
         if reply.tracked && reply.sequence > inner.sequence {
             inner.sequence = reply.sequence;
@@ -263,5 +272,42 @@ impl Hasher for Spread {
 
     fn write_u64(&mut self, word: u64) {
         self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Descriptor, Descriptors};
+    use crate::channel::Reply;
+    use crate::layout::WORDS;
+
+    fn reply(epoch: u32, number: u64) -> Reply {
+        let sequence = u64::from(epoch) << 32 | number;
+        Reply { words: [0; WORDS], bytes: Vec::new(), file: None, sequence, tracked: true, epoch }
+    }
+
+    fn recovered(descriptor: &Descriptor<u64>, epoch: u32, used: impl Fn(u32) -> bool) {
+        descriptor.recovered(&mut descriptor.lock(), epoch, 1, used);
+    }
+
+    #[test]
+    fn a_call_that_a_recovery_did_not_know_of_never_happened_however_many_follow() {
+        let all = Descriptors::default();
+        let id = all.insert(None, 1, 0, 0, 0u64, &reply(1, 1));
+        let descriptor = all.get(id).expect("tracked");
+        // Others were noted behind one of two calls whose threads are slow.
+        let (before, lost) = (reply(1, 2), reply(1, 4));
+        assert!(descriptor.track(&reply(1, 3), 3, |data| *data = 3));
+        for epoch in 2..5 {
+            recovered(&descriptor, epoch, |epoch| epoch == 1);
+            assert!(descriptor.track(&reply(epoch, 1), epoch, |data| *data = u64::from(epoch)));
+            assert!(descriptor.track(&before, 9, |data| *data = 9));
+            assert!(!descriptor.track(&lost, 9, |data| *data = 9), "another call may have taken its place");
+            let inner = descriptor.lock();
+            assert_eq!((inner.state, inner.data, inner.recovered.len()), (epoch, u64::from(epoch), 1));
+        }
+        // Nothing is kept for threads that have gone on.
+        recovered(&descriptor, 5, |_| false);
+        assert!(descriptor.lock().recovered.is_empty());
     }
 }

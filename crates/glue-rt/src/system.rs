@@ -182,9 +182,13 @@ impl Part {
                 {}
             }
             self.control.template.store(0, SeqCst);
+            // Its instance dies with it, and the number may soon be another's.
+            self.control.instance.store(0, SeqCst);
             let status = child.wait();
-            // Its instance dies with it. The next template must not begin before: wait for the last end of the pipe.
+            // The next template must not begin before: wait for the last end of the pipe.
             let _ = io::Read::read(&mut std::fs::File::from(alive), &mut [0]);
+            // One that had just begun may have said so after that.
+            self.control.instance.store(0, SeqCst);
             if status.is_ok_and(|status| status.code() == Some(GIVEN_UP)) {
                 return;
             }
