@@ -31,6 +31,7 @@ const NAMES: &[&str] = &[
     "memory-lock",
     "call-filter",
     "own-faults",
+    "reply-differs",
 ];
 
 /// What of the program is not preserved.
