@@ -3,6 +3,7 @@
 mod support;
 
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 use outlast_glue_rt::{CallError, Handle, System};
 use outlast_services::stubs::event::Client;
@@ -88,7 +89,7 @@ fn without_r0_a_trigger_is_lost() {
     there.event_trigger(event).expect("the other client's event");
     kill_instance(&handle);
     let waiter = std::thread::spawn(move || here.event_wait(event));
-    std::thread::sleep(std::time::Duration::from_millis(300));
+    std::thread::sleep(Duration::from_millis(300));
     assert!(!waiter.is_finished());
 }
 
@@ -113,4 +114,46 @@ fn without_g0_the_component_does_not_know_what_another_client_needs() {
     there.event_trigger(event).expect("the other client's event");
     kill_instance(&handle);
     assert_eq!(there.event_trigger(event), Err(CallError::Refused(libc::EBADF)));
+}
+
+#[test]
+fn a_trigger_ends_one_wait_of_many_threads_though_others_recover_the_event_for_them() {
+    let mut system = System::new();
+    let handle = start(&mut system, "event");
+    let (here, there) = (Client::new(channel(&handle)), Client::new(channel(&handle)));
+    let event = here.event_split(0, 0).expect("an event");
+    let (ended, over) = (AtomicU32::new(0), AtomicU32::new(0));
+    let mut chance = Chance::new();
+    let (rounds, kills) = while_killed(&handle, &mut chance, || {
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    while over.load(Ordering::SeqCst) == 0 {
+                        here.event_wait(event).expect("a trigger");
+                        ended.fetch_add(1, Ordering::SeqCst);
+                    }
+                });
+            }
+            let mut rounds = 0;
+            let mut stuck = false;
+            while !stuck && (rounds < 3_000 || handle.deaths().0 < 60) {
+                there.event_trigger(event).expect("the other client's event");
+                rounds += 1;
+                let begun = Instant::now();
+                while ended.load(Ordering::SeqCst) != rounds && !stuck {
+                    stuck = begun.elapsed() > Duration::from_secs(20);
+                    std::thread::yield_now();
+                }
+            }
+            over.store(1, Ordering::SeqCst);
+            // Each thread ends with one more, whatever was lost.
+            while ended.load(Ordering::SeqCst) < rounds - u32::from(stuck) + 8 {
+                there.event_trigger(event).expect("the other client's event");
+                std::thread::yield_now();
+            }
+            assert!(!stuck, "a trigger ended no wait, after {rounds} rounds");
+            rounds
+        })
+    });
+    println!("{kills} kills, {rounds} rounds");
 }

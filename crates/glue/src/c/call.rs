@@ -151,8 +151,14 @@ fn track(writer: &Writer, function: &Function, text: &mut Text) {
         true => format!("glue_track_sum(descriptor, &reply, {operation}, {}, {list})", u32::from(happened)),
         false => format!("glue_track(descriptor, &reply, {operation}, {list})"),
     };
-    let known = if writer.interface.properties.global { "descriptor != NULL && " } else { "" };
-    text.open(&format!("if ({known}!{tracked}) {{"));
+    if writer.interface.properties.global {
+        text.line("/* It has happened, whoever recovered the descriptor since then: what it did is on record. */");
+        text.open("if (descriptor != NULL) {");
+        text.line(&format!("{tracked};"));
+        text.close("}");
+        return;
+    }
+    text.open(&format!("if (!{tracked}) {{"));
     close_file(function, text);
     text.line("continue;");
     text.close("}");

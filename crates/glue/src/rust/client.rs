@@ -148,11 +148,15 @@ fn about(writer: &Writer, function: &Function, id: &str, text: &mut Text) {
         text.line("// So the call has happened, even if the descriptor was recovered without it.");
     }
     let tracked = track(writer, function);
-    let accepted = match global {
-        true => format!("descriptor.as_ref().is_none_or(|descriptor| {tracked})"),
-        false => tracked,
-    };
-    text.open(&format!("if {accepted} {{"));
+    match global {
+        true => {
+            text.line("// It has happened, whoever recovered the descriptor since then: what it did is on record.");
+            text.open("if let Some(descriptor) = &descriptor {");
+            text.line(&format!("{tracked};"));
+            text.close("}");
+        }
+        false => text.open(&format!("if {tracked} {{")),
+    }
     if function.terminal {
         let properties = &writer.interface.properties;
         text.line(&format!(
@@ -161,7 +165,9 @@ fn about(writer: &Writer, function: &Function, id: &str, text: &mut Text) {
         ));
     }
     text.line(&format!("return {};", returned(function)));
-    text.close("}");
+    if !global {
+        text.close("}");
+    }
     text.close("}");
     if global && writer.interface.subtrees() {
         text.open("Err(Interrupted::Failed(error)) => {");
