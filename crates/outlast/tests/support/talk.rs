@@ -5,6 +5,7 @@ use super::{said, Home};
 use std::borrow::Borrow;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 
@@ -55,7 +56,9 @@ impl<H: Borrow<Home>> Talk<H> {
 
     /// Whether what is to hang does, also what hangs already, once it has been recovered.
     pub fn may_hang(&self, may: bool) {
-        fs::write(self.home.borrow().file("word"), [u8::from(may); 4096]).unwrap();
+        // In place: whoever reads it, or has it mapped, is never to find it shorter.
+        let word = fs::File::options().write(true).open(self.home.borrow().file("word")).unwrap();
+        word.write_all_at(&[u8::from(may); 4096], 0).unwrap();
     }
 
     /// Causes in the log, of events of this kind.
