@@ -4,6 +4,8 @@
 mod c;
 #[path = "support/contend.rs"]
 mod contend;
+#[path = "support/held.rs"]
+mod held;
 mod support;
 #[path = "support/watched.rs"]
 mod watched;
@@ -13,10 +15,11 @@ use std::process::Command;
 use std::time::Duration;
 
 use contend::{contend, Seen, THREADS};
+use held::{outlives_templates, stays_held};
 use outlast_glue::Mechanism;
-use outlast_glue_rt::{CallError, System};
+use outlast_glue_rt::System;
 use outlast_services::stubs::lock::Client;
-use support::{await_that, kill, kill_instance, start, start_program};
+use support::{start, start_program};
 
 const ROUNDS: u32 = 150;
 const SERVICE: &str = env!("CARGO_BIN_EXE_outlast-service");
@@ -80,21 +83,7 @@ fn a_lock_of_a_component_in_c_stays_held_through_a_micro_reboot_and_its_waiter_w
     let mut system = System::new();
     let handle = start_program(&mut system, "lock", &component.program, &[]);
     let client = Client::new(handle.grant().expect("a channel").open().expect("a channel"));
-    let lock = client.lock_alloc().expect("a lock");
-    client.lock_take(lock, 1).expect("free");
-    let waiter = {
-        let client = client.clone();
-        std::thread::spawn(move || client.lock_take(lock, 2))
-    };
-    for round in 1..=5 {
-        kill_instance(&handle);
-        assert_eq!(handle.deaths().0, round);
-        assert_eq!(client.lock_take(lock, 1), Err(CallError::Service(libc::EDEADLK)), "still ours");
-        assert!(!waiter.is_finished());
-    }
-    client.lock_release(lock, 1).expect("ours");
-    assert_eq!(waiter.join().expect("the waiter"), Ok(0));
-    assert_eq!(client.lock_release(lock, 1), Err(CallError::Service(libc::EPERM)));
+    stays_held(&handle, &client);
 }
 
 #[test]
@@ -103,13 +92,5 @@ fn a_template_of_a_component_in_c_that_dies_is_started_again_and_nobody_notices(
     let mut system = System::new();
     let handle = start_program(&mut system, "lock", &component.program, &[]);
     let client = Client::new(handle.grant().expect("a channel").open().expect("a channel"));
-    let lock = client.lock_alloc().expect("a lock");
-    client.lock_take(lock, 7).expect("free");
-    for _ in 0..3 {
-        let template = handle.template();
-        kill(template, libc::SIGKILL);
-        await_that(|| ![0, template].contains(&handle.template()));
-        kill_instance(&handle);
-        assert_eq!(client.lock_take(lock, 7), Err(CallError::Service(libc::EDEADLK)));
-    }
+    outlives_templates(&handle, &client);
 }

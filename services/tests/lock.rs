@@ -2,6 +2,8 @@
 
 #[path = "support/contend.rs"]
 mod contend;
+#[path = "support/held.rs"]
+mod held;
 mod support;
 #[path = "support/watched.rs"]
 mod watched;
@@ -10,9 +12,10 @@ use std::process::Command;
 use std::time::Duration;
 
 use contend::{Seen, THREADS};
+use held::{outlives_templates, stays_held};
 use outlast_glue_rt::{CallError, Channel, Interrupted, Request, System};
 use outlast_services::stubs::lock::{operation, Client};
-use support::{alive, await_that, kill, kill_instance, start};
+use support::{alive, await_that, kill, start};
 
 fn contend(without: Option<&str>, rounds: u32, patience: Duration) -> (Seen, u32) {
     let mut system = System::new();
@@ -58,35 +61,14 @@ fn client(system: &mut System) -> (outlast_glue_rt::Handle, Client, Channel) {
 fn a_lock_stays_held_through_a_micro_reboot_and_its_waiter_waits_on() {
     let mut system = System::new();
     let (handle, client, _) = client(&mut system);
-    let lock = client.lock_alloc().expect("a lock");
-    client.lock_take(lock, 1).expect("free");
-    let waiter = {
-        let client = client.clone();
-        std::thread::spawn(move || client.lock_take(lock, 2))
-    };
-    for round in 1..=5 {
-        kill_instance(&handle);
-        assert_eq!(handle.deaths().0, round);
-        assert_eq!(client.lock_take(lock, 1), Err(CallError::Service(libc::EDEADLK)), "still ours");
-        assert!(!waiter.is_finished());
-    }
-    client.lock_release(lock, 1).expect("ours");
-    assert_eq!(waiter.join().expect("the waiter"), Ok(0));
-    assert_eq!(client.lock_release(lock, 1), Err(CallError::Service(libc::EPERM)));
+    stays_held(&handle, &client);
 }
 
 #[test]
 fn a_template_that_dies_is_started_again_and_nobody_notices() {
     let mut system = System::new();
     let (handle, client, _) = client(&mut system);
-    let lock = client.lock_alloc().expect("a lock");
-    client.lock_take(lock, 7).expect("free");
-    for _ in 0..3 {
-        let template = handle.template();
-        kill(template, libc::SIGKILL);
-        await_that(|| ![0, template].contains(&handle.template()));
-        assert_eq!(client.lock_take(lock, 7), Err(CallError::Service(libc::EDEADLK)));
-    }
+    outlives_templates(&handle, &client);
 }
 
 /// All of its threads are: they are not at once.

@@ -178,25 +178,24 @@ fn may_probe() -> bool {
     is_root
 }
 
+/// A program that knows nothing of it with breakpoints at these functions, unless that is not allowed.
+fn probed(sections: &str) -> Option<(Talk<Home>, PathBuf)> {
+    may_probe().then(|| {
+        let home = Home::new();
+        let program = unchanged(&home);
+        (begin(home, &program, &["--sections", sections]), program)
+    })
+}
+
 #[test]
 fn functions_of_an_unchanged_program_are_sections_if_a_person_names_them() {
-    if !may_probe() {
-        return;
-    }
-    let home = Home::new();
-    let program = unchanged(&home);
-    let talk = begin(home, &program, &["--sections", "work,deep,leave"]);
+    let Some((talk, _)) = probed("work,deep,leave") else { return };
     functions_are_sections(talk, ["work,", "deep,"]);
 }
 
 #[test]
 fn kills_with_breakpoints_change_nothing_and_none_stays() {
-    if !may_probe() {
-        return;
-    }
-    let home = Home::new();
-    let program = unchanged(&home);
-    let mut talk = begin(home, &program, &["--sections", "work,deep"]);
+    let Some((mut talk, _)) = probed("work,deep") else { return };
     talk.ask("work");
     for n in 0..30 {
         talk.say("work");
@@ -231,12 +230,7 @@ fn first_byte(pid: &serde_json::Value, program: &Path, function: &str) -> u8 {
 #[test]
 fn without_the_module_there_are_no_breakpoints() {
     const BREAKPOINT: u8 = 0xcc;
-    if !may_probe() {
-        return;
-    }
-    let home = Home::new();
-    let program = unchanged(&home);
-    let mut talk = begin(home, &program, &["--sections", "work,deep"]);
+    let Some((mut talk, program)) = probed("work,deep") else { return };
     talk.ask("work");
     let pid = talk.home.status("it")["pid"].clone();
     assert_eq!(first_byte(&pid, &program, "work"), BREAKPOINT);

@@ -77,23 +77,12 @@ impl Wire {
     }
 }
 
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self, below: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % below
-    }
-}
-
 #[test]
 fn whatever_happens_to_the_wire_answers_are_right_and_all_goes_on_in_the_end() {
     let (seeds, blows) = (4u64, 25);
     for seed in 1..=seeds {
         println!("seed {seed}");
-        let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let mut random = fastrand::Rng::with_seed(seed);
         let (own, other) = (Key::transient().unwrap(), Key::transient().unwrap());
         let begin = || Server::begin(&own, anywhere(), &[("here", other.public(), &["adder"])]);
         let mut server = Some(begin());
@@ -107,26 +96,26 @@ fn whatever_happens_to_the_wire_answers_are_right_and_all_goes_on_in_the_end() {
         let (mut answered, mut failed) = (0, 0);
         for n in 0..blows {
             // Mostly it has come back, and sometimes the next blow comes first.
-            if random.next(4) > 0 {
+            if random.u64(..4) > 0 {
                 until(&format!("seed {seed}: it comes back"), || add(&remote, n, seed) == Ok(n + seed));
                 answered += 1;
             }
-            match random.next(5) {
+            match random.u64(..5) {
                 0 => drop(wire.epoch.fetch_add(1, Relaxed)),
                 1 => {
                     wire.is_frozen.store(true, Relaxed);
-                    std::thread::sleep(Duration::from_millis(random.next(900)));
+                    std::thread::sleep(Duration::from_millis(random.u64(..900)));
                     wire.is_frozen.store(false, Relaxed);
                 }
                 2 => wire.spoils.store(true, Relaxed),
                 3 => {
                     *wire.to.lock().unwrap() = None;
                     server.take().map(Server::end);
-                    std::thread::sleep(Duration::from_millis(random.next(600)));
+                    std::thread::sleep(Duration::from_millis(random.u64(..600)));
                     server = Some(begin());
                     *wire.to.lock().unwrap() = server.as_ref().map(Server::address);
                 }
-                _ => std::thread::sleep(Duration::from_millis(random.next(60))),
+                _ => std::thread::sleep(Duration::from_millis(random.u64(..60))),
             }
             let began = Instant::now();
             match add(&remote, n, seed) {

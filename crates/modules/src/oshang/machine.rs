@@ -47,15 +47,11 @@ mod tests {
     use super::*;
     use outlast_interfaces::schl::{self, Running, Thread};
 
-    /// Xorshift: tests draw the same each time.
-    struct Random(u64);
+    struct Random(fastrand::Rng);
 
     impl Random {
         fn next(&mut self, below: u64) -> u64 {
-            self.0 ^= self.0 << 13;
-            self.0 ^= self.0 >> 7;
-            self.0 ^= self.0 << 17;
-            self.0 % below
+            self.0.u64(..below)
         }
 
         fn time(&mut self) -> Duration {
@@ -102,7 +98,7 @@ mod tests {
 
     #[test]
     fn whatever_another_node_says_it_saw_is_looked_at_and_nothing_of_it_stays_that_it_says_no_more() {
-        let mut random = Random(7);
+        let mut random = Random(fastrand::Rng::with_seed(7));
         let (mut machine, settings) = (Machine::default(), Settings::default());
         for _ in 0..200_000 {
             let look = random.look();
