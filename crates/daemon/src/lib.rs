@@ -22,6 +22,7 @@ mod interposing;
 mod marks;
 mod network;
 mod on_behalf;
+mod place;
 mod process;
 mod reader;
 mod seats;

@@ -1,6 +1,7 @@
 //! The machine's microkernel, in a thread of its own: watches the scheduler, and does what other nodes ask for.
 
 use crate::execs::Error;
+use crate::place::Place;
 use crate::teller::Teller;
 use outlast_channel::{Hub, Visit};
 use outlast_core::Manifest;
@@ -60,6 +61,7 @@ impl Watch {
                 Some(why) => say(format_args!("oshang: watches protected programs, not processors: {why}")),
             }
         }
+        let mut place = Place::here();
         let mut looked: Option<Instant> = None;
         let mut wishes = 0;
         loop {
@@ -75,6 +77,7 @@ impl Watch {
                 looked = Some(Instant::now());
                 let flagged = every.map(|_| machine.look()).unwrap_or_default();
                 flagged.iter().for_each(|flagged| teller.starved(flagged));
+                place.keep_off(machine.taken());
                 beats.fetch_add(1, Relaxed);
             }
             for line in machine.failures() {

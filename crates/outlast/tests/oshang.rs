@@ -12,11 +12,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use support::{kill_everything, said, until, Home};
 
-/// A daemon that does nothing but watch the scheduler; ended with the value.
+/// Daemons that do nothing but watch the scheduler; ended with the value.
 struct Watch {
     home: Home,
     hog: PathBuf,
-    daemon: Child,
+    daemons: Vec<Child>,
     /// They share a processor, and each is about who has it and who has not.
     _alone: MutexGuard<'static, ()>,
 }
@@ -25,14 +25,20 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        let _ = self.daemon.kill();
-        let _ = self.daemon.wait();
+        for daemon in &mut self.daemons {
+            let _ = daemon.kill();
+            let _ = daemon.wait();
+        }
     }
 }
 
 impl Watch {
     /// None: it cannot be here, as the test then says.
     fn begin(threshold: &str) -> Option<Self> {
+        Self::begin_several(threshold, 1)
+    }
+
+    fn begin_several(threshold: &str, count: usize) -> Option<Self> {
         // SAFETY: plain system calls.
         let (user, processors) = unsafe { (libc::geteuid(), libc::sysconf(libc::_SC_NPROCESSORS_ONLN)) };
         if user != 0 || processors < 2 {
@@ -47,12 +53,16 @@ impl Watch {
         let script = format!("#!/bin/sh\necho $OUTLAST_EVENT: $OUTLAST_CAUSE >> {}\n", told.display());
         fs::write(&alert, script).unwrap();
         fs::set_permissions(&alert, fs::Permissions::from_mode(0o755)).unwrap();
-        let mut command = home.outlast(["daemon", "--oshang", "only", "--oshang-threshold", threshold]);
-        command.arg("--lock").arg(home.file("daemon.lock"));
-        command.arg("--alert").arg(alert).stderr(fs::File::create(home.file("log")).unwrap());
-        let daemon = command.stdin(Stdio::null()).spawn().unwrap();
-        let watch = Self { home, hog, daemon, _alone: alone };
-        until("the daemon to watch", || watch.log().contains("oshang: watches"));
+        let daemons = (0..count).map(|n| {
+            let name = |what: &str| if n == 0 { what.into() } else { format!("{n}.{what}") };
+            let mut command = home.outlast(["daemon", "--oshang", "only", "--oshang-threshold", threshold]);
+            command.arg("--lock").arg(home.file(&name("daemon.lock")));
+            command.arg("--alert").arg(&alert).stderr(fs::File::create(home.file(&name("log"))).unwrap());
+            command.stdin(Stdio::null()).spawn().unwrap()
+        });
+        let daemons = daemons.collect();
+        let watch = Self { home, hog, daemons, _alone: alone };
+        until("the daemons to watch", || (0..count).all(|n| watch.log_of(n).contains("oshang: watches")));
         if watch.log().contains("not processors") {
             println!("skipped: {}", watch.log());
             return None;
@@ -61,7 +71,12 @@ impl Watch {
     }
 
     fn log(&self) -> String {
-        fs::read_to_string(self.home.file("log")).unwrap_or_default()
+        self.log_of(0)
+    }
+
+    fn log_of(&self, daemon: usize) -> String {
+        let name = if daemon == 0 { "log".into() } else { format!("{daemon}.log") };
+        fs::read_to_string(self.home.file(&name)).unwrap_or_default()
     }
 
     /// Computes on the last processor.
@@ -112,6 +127,29 @@ fn a_real_time_thread_that_keeps_others_waiting_is_told_of_and_a_usual_one_is_no
     let starved = "outlast_machine_events_total{event=\"processor-starved\"} ";
     let count = counted.lines().find_map(|line| line.strip_prefix(starved)).and_then(|count| count.parse::<u32>().ok());
     assert!(count.is_some_and(|count| count >= 1), "{counted}");
+}
+
+#[test]
+fn several_daemons_do_not_take_each_others_looks_for_switches() {
+    const DAEMONS: usize = 5;
+    const HOGS: usize = 10;
+    let Some(watch) = Watch::begin_several("250ms", DAEMONS) else { return };
+    let hogs: Vec<u32> = (0..HOGS)
+        .map(|_| {
+            let mut usual = watch.hog(1300, "usual");
+            std::thread::sleep(Duration::from_millis(200));
+            let mut hog = watch.hog(900, "fifo");
+            assert!(hog.wait().unwrap().success() && usual.wait().unwrap().success());
+            hog.id()
+        })
+        .collect();
+    let tells = |daemon| {
+        let log = watch.log_of(daemon);
+        hogs.iter().filter(|hog| log.contains(&format!("thread {hog} ("))).count()
+    };
+    let told: Vec<usize> = (0..DAEMONS).map(tells).collect();
+    // Whoever else does something real-time there may hide one of them.
+    assert!(told.iter().all(|told| *told >= HOGS / 2), "{told:?} of {HOGS}: {}", watch.log());
 }
 
 #[test]

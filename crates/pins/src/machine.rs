@@ -73,6 +73,14 @@ impl Machine {
         std::mem::take(&mut desk.flags)
     }
 
+    /// The processors that real-time threads had or waited for at the last look: whoever looks keeps off them, since it would be a switch.
+    pub fn taken(&self) -> &[u32] {
+        match self.queues.get() {
+            Some(Ok(queues)) => queues.taken(),
+            _ => &[],
+        }
+    }
+
     /// Other nodes are spoken to through this from now on.
     pub fn speak_through(&mut self, hub: Option<Hub>) {
         *self.hub.borrow_mut() = hub;

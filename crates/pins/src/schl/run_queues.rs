@@ -27,11 +27,13 @@ const GET_CURRENT_TASK: i32 = 158;
 const PAGE: usize = 4096;
 /// Kernel priorities below this are those of real-time and deadline threads.
 const FIRST_FAIR: i32 = 100;
+/// Priorities of real-time threads but for the highest, which is that of who looks, here and in other daemons.
+const REAL_TIME: std::ops::Range<i32> = 1..99;
 /// How many looks a processor that is off is let alone.
 const LOOKS: u32 = 64;
 
 /// What is read, in this order, each into a word: of the queue, and of who runs.
-const OF_QUEUE: usize = 4;
+const OF_QUEUE: usize = 6;
 const OF_THREAD: usize = 5;
 const WORDS: usize = OF_QUEUE + OF_THREAD;
 
@@ -58,10 +60,12 @@ impl Places {
             (None, Some(delayed)) => [delayed, Field { offset: 0, size: 0 }],
             (None, None) => [queued, queued],
         };
+        // The two highest priorities among real-time threads; where they are not known nobody makes way for such threads.
+        let highest = |name: &str| queue(&["rt", "highest_prio", name]).unwrap_or(Field { offset: 0, size: 0 });
         Some(Self {
             to_queue: [types.field("task_struct", &["se", "cfs_rq"])?, types.field("cfs_rq", &["rq"])?],
             processor: queue(&["cpu"])?,
-            of_queue: [queue(&["nr_switches"])?, queue(&["nr_running"])?, most, less],
+            of_queue: [queue(&["nr_switches"])?, queue(&["nr_running"])?, most, less, highest("curr"), highest("next")],
             current: queue(&["curr"])?,
             of_thread: [thread("pid")?, thread("tgid")?, thread("utime")?, thread("stime")?, thread("prio")?],
         })
@@ -132,6 +136,8 @@ pub struct RunQueues {
     queues: BTreeMap<u32, u64>,
     /// All that there are.
     processors: Vec<u32>,
+    /// Those that real-time threads had or waited for at the last look.
+    taken: Vec<u32>,
     looks: u32,
 }
 
@@ -154,7 +160,8 @@ impl RunQueues {
         let words = unsafe { mmap(std::ptr::null_mut(), PAGE, ProtFlags::READ, MapFlags::SHARED, &map, 0) };
         let words = NonNull::new(words.map_err(in_words)?.cast()).ok_or("no mapping")?;
         let processors = (0..65536).take_while(|n| stat(format!("/sys/devices/system/cpu/cpu{n}")).is_ok()).collect();
-        let mut this = Self { finder, reader, words, _map: map, queues: BTreeMap::new(), processors, looks: 0 };
+        let (queues, taken) = (BTreeMap::new(), Vec::new());
+        let mut this = Self { finder, reader, words, _map: map, queues, processors, taken, looks: 0 };
         this.find();
         if this.queues.is_empty() {
             return Err(unknown.into());
@@ -168,7 +175,14 @@ impl RunQueues {
         if self.queues.len() < self.processors.len() && self.looks % LOOKS == 0 {
             self.find();
         }
-        self.queues.iter().filter_map(|(number, queue)| self.look_at(*number, *queue)).collect()
+        self.taken.clear();
+        let queues: Vec<_> = self.queues.iter().map(|(number, queue)| (*number, *queue)).collect();
+        queues.into_iter().filter_map(|(number, queue)| self.look_at(number, queue)).collect()
+    }
+
+    /// The processors that real-time threads had or waited for at the last look. Those of the highest priority do not count.
+    pub fn taken(&self) -> &[u32] {
+        &self.taken
     }
 
     /// Finds the queues that are not known yet; a processor that is off has none to find.
@@ -183,9 +197,12 @@ impl RunQueues {
         }
     }
 
-    fn look_at(&self, number: u32, queue: u64) -> Option<Processor> {
+    fn look_at(&mut self, number: u32, queue: u64) -> Option<Processor> {
         bpf::run(self.reader.as_fd(), &[queue], None).ok()?;
-        let [switches, running, most, less, thread, process, user, kernel, priority] = self.words();
+        let [switches, running, most, less, highest, next, thread, process, user, kernel, priority] = self.words();
+        if [highest, next].iter().any(|priority| REAL_TIME.contains(&(*priority as i32))) {
+            self.taken.push(number);
+        }
         let runs = (thread != 0).then_some(Running {
             thread: thread as i32,
             process: process as i32,
