@@ -5,7 +5,7 @@ use outlast_core::Payload;
 use serde::{Deserialize, Serialize};
 
 /// Whoever means something else by these bytes is not spoken to.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 /// No frame is longer: a look at a machine of some hundred processors takes less than a tenth.
 pub const LONGEST: usize = 1 << 20;
 /// No name of a pin, operation or event is longer.

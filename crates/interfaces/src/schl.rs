@@ -64,6 +64,8 @@ pub struct Running {
     pub user: Duration,
     pub kernel: Duration,
     pub is_realtime: bool,
+    /// How often it has given up the processor by itself so far.
+    pub yields: u64,
 }
 
 /// A thread of a protected program that could run or runs.

@@ -148,8 +148,9 @@ fn several_daemons_do_not_take_each_others_looks_for_switches() {
         hogs.iter().filter(|hog| log.contains(&format!("thread {hog} ("))).count()
     };
     let told: Vec<usize> = (0..DAEMONS).map(tells).collect();
-    // Whoever else does something real-time there may hide one of them.
-    assert!(told.iter().all(|told| *told >= HOGS / 2), "{told:?} of {HOGS}: {}", watch.log());
+    // On a busy machine one of them may come too late for a look, or end too early.
+    let logs: Vec<String> = (0..DAEMONS).map(|daemon| watch.log_of(daemon)).collect();
+    assert!(told.iter().all(|told| *told >= HOGS - 2), "{told:?} of {HOGS}: {}", logs.join("\n"));
 }
 
 #[test]

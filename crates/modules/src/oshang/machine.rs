@@ -77,7 +77,8 @@ mod tests {
                     process: random.number() as i32,
                     user: random.time(),
                     kernel: random.time(),
-                    is_realtime: false,
+                    is_realtime: random.next(2) > 0,
+                    yields: random.next(2),
                 }),
             };
             let thread = |random: &mut Self| Thread {

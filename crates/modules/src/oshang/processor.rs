@@ -36,7 +36,7 @@ impl Processor {
     pub fn see(&mut self, now: &schl::Processor, at: Duration, passed: Duration, settings: &Settings) -> Seen {
         let Some(before) = self.before.replace(*now) else { return Seen::Well };
         let switched = now.switches.wrapping_sub(before.switches);
-        if switched > 0 {
+        if switched > 0 && !has_only_been_preempted(&before, now) {
             self.has_switched(&before, switched, passed);
             return Seen::Well;
         }
@@ -110,6 +110,17 @@ impl Processor {
     }
 }
 
+/// Whether a real-time thread has the processor as before and never gave it up: whom it was taken from for, the kernel's own threads that
+/// stop processors, or a look, is before it anyhow, and who waits for it got nothing.
+fn has_only_been_preempted(before: &schl::Processor, now: &schl::Processor) -> bool {
+    match (before.runs, now.runs) {
+        (Some(then), Some(runs)) => {
+            runs.is_realtime && (runs.thread, runs.yields) == (then.thread, then.yields) && now.waiting > 0
+        }
+        _ => false,
+    }
+}
+
 /// Another node may say anything.
 fn counted(runs: &Running) -> Duration {
     runs.user.saturating_add(runs.kernel)
@@ -131,13 +142,17 @@ mod tests {
         switches: u64,
         user: u64,
         kernel: u64,
+        is_realtime: bool,
+        yields: u64,
     }
 
     impl Machine {
         fn look(&mut self, waiting: u32, thread: i32) -> Seen {
             self.at += 100;
             let (user, kernel) = (ms(self.user), ms(self.kernel));
-            let runs = (thread != 0).then_some(Running { thread, process: thread, user, kernel, is_realtime: false });
+            let (is_realtime, yields) = (self.is_realtime, self.yields);
+            let runs = Running { thread, process: thread, user, kernel, is_realtime, yields };
+            let runs = (thread != 0).then_some(runs);
             let now = schl::Processor { number: 0, switches: self.switches, waiting, runs };
             self.processor.see(&now, ms(self.at), ms(100), &Settings::default())
         }
@@ -190,6 +205,24 @@ mod tests {
             let Some(Stays::Computes { check, in_user_mode, .. }) = why(found) else { panic!("{thread} is not found") };
             assert_eq!((check, in_user_mode), (ms(500), ms(0)));
         }
+    }
+
+    #[test]
+    fn a_real_time_thread_that_is_preempted_for_a_moment_and_never_gives_up_is_flagged() {
+        let preempted =
+            |machine: &mut Machine| (machine.switches, machine.user) = (machine.switches + 2, machine.user + 99);
+        let mut machine = Machine { is_realtime: true, ..Machine::default() };
+        assert!(machine.looks(10, 1, 7, preempted).is_some());
+        let mut usual = Machine::default();
+        assert_eq!(usual.looks(100, 1, 7, preempted), None);
+        // One that sleeps lets others run.
+        let mut machine = Machine { is_realtime: true, ..Machine::default() };
+        let sleeps = |machine: &mut Machine| {
+            preempted(machine);
+            machine.yields += 1;
+        };
+        assert_eq!(machine.looks(100, 1, 7, sleeps), None);
+        assert_eq!(machine.looks(100, 0, 7, preempted), None);
     }
 
     #[test]

@@ -27,14 +27,14 @@ const GET_CURRENT_TASK: i32 = 158;
 const PAGE: usize = 4096;
 /// Kernel priorities below this are those of real-time and deadline threads.
 const FIRST_FAIR: i32 = 100;
-/// Priorities of real-time threads but for the highest, which is that of who looks, here and in other daemons.
-const REAL_TIME: std::ops::Range<i32> = 1..99;
+/// The bits of kernel priorities of real-time threads but for the highest, which is that of who looks, here and in other daemons.
+const REAL_TIME: u128 = (1 << 99) - 2;
 /// How many looks a processor that is off is let alone.
 const LOOKS: u32 = 64;
 
 /// What is read, in this order, each into a word: of the queue, and of who runs.
 const OF_QUEUE: usize = 6;
-const OF_THREAD: usize = 5;
+const OF_THREAD: usize = 6;
 const WORDS: usize = OF_QUEUE + OF_THREAD;
 
 /// Where that lies in this kernel.
@@ -60,14 +60,25 @@ impl Places {
             (None, Some(delayed)) => [delayed, Field { offset: 0, size: 0 }],
             (None, None) => [queued, queued],
         };
-        // The two highest priorities among real-time threads; where they are not known nobody makes way for such threads.
-        let highest = |name: &str| queue(&["rt", "highest_prio", name]).unwrap_or(Field { offset: 0, size: 0 });
+        // A bit for each priority of which there are real-time threads, in two words; where that is not known nobody makes way for them.
+        let priorities = queue(&["rt", "active", "bitmap"]).filter(|bitmap| bitmap.size == 16);
+        let word = |n: u32| match priorities {
+            Some(bitmap) => Field { offset: bitmap.offset + 8 * n, size: 8 },
+            None => Field { offset: 0, size: 0 },
+        };
         Some(Self {
             to_queue: [types.field("task_struct", &["se", "cfs_rq"])?, types.field("cfs_rq", &["rq"])?],
             processor: queue(&["cpu"])?,
-            of_queue: [queue(&["nr_switches"])?, queue(&["nr_running"])?, most, less, highest("curr"), highest("next")],
+            of_queue: [queue(&["nr_switches"])?, queue(&["nr_running"])?, most, less, word(0), word(1)],
             current: queue(&["curr"])?,
-            of_thread: [thread("pid")?, thread("tgid")?, thread("utime")?, thread("stime")?, thread("prio")?],
+            of_thread: [
+                thread("pid")?,
+                thread("tgid")?,
+                thread("utime")?,
+                thread("stime")?,
+                thread("prio")?,
+                thread("nvcsw")?,
+            ],
         })
     }
 
@@ -199,8 +210,8 @@ impl RunQueues {
 
     fn look_at(&mut self, number: u32, queue: u64) -> Option<Processor> {
         bpf::run(self.reader.as_fd(), &[queue], None).ok()?;
-        let [switches, running, most, less, highest, next, thread, process, user, kernel, priority] = self.words();
-        if [highest, next].iter().any(|priority| REAL_TIME.contains(&(*priority as i32))) {
+        let [switches, running, most, less, low, high, thread, process, user, kernel, priority, yields] = self.words();
+        if (u128::from(high) << 64 | u128::from(low)) & REAL_TIME != 0 {
             self.taken.push(number);
         }
         let runs = (thread != 0).then_some(Running {
@@ -209,6 +220,7 @@ impl RunQueues {
             user: Duration::from_nanos(user),
             kernel: Duration::from_nanos(kernel),
             is_realtime: (priority as i32) < FIRST_FAIR,
+            yields,
         });
         let waiting = running.saturating_sub(most.saturating_sub(less)).saturating_sub(runs.is_some().into());
         Some(Processor { number, switches, waiting: waiting as u32, runs })

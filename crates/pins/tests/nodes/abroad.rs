@@ -109,7 +109,7 @@ fn a_node_that_always_answers_late_keeps_nobody_from_being_told_of_others() {
     let visitor = subscribed.recv_timeout(LONG).unwrap();
     for n in 1..10u32 {
         let kernel = EVERY * n;
-        let runs = Some(schl::Running { thread: 5, process: 5, user: EVERY, kernel, is_realtime: false });
+        let runs = Some(schl::Running { thread: 5, process: 5, user: EVERY, kernel, is_realtime: false, yields: 0 });
         let processor = |number| schl::Processor { number, switches: 1, waiting: 0, runs };
         let look = schl::Look { at: EVERY * 2 * n, processors: (0..200).map(processor).collect(), threads: None };
         let payload = Payload::of(&look).unwrap();

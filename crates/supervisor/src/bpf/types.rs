@@ -108,7 +108,8 @@ impl Types {
         let start = self.start(of)?;
         match info(self.word(start + 4)?).0 {
             kind::POINTER => Some(8),
-            kind::ARRAY => None,
+            // The type of its elements, of its indexes, and how many there are.
+            kind::ARRAY => self.size(self.bare(self.word(start + 12)?)?)?.checked_mul(self.word(start + 20)?),
             _ => self.word(start + 8),
         }
     }
