@@ -1,7 +1,7 @@
 //! Several campaigns in one text: settings beside each other for every class of faults, first of all campaigns together.
 
 use super::table::{self, Row};
-use super::Report;
+use super::{gain, Report};
 use crate::judge::Outcome;
 use crate::record::{Experiment, Head};
 use crate::strike::Place;
@@ -13,6 +13,7 @@ pub fn text(reports: &[Report]) -> String {
     head.settings = settings(reports);
     let faults: u32 = reports.iter().map(|report| report.head.count).sum();
     let mut text = format!("## All programs: {faults} faults in each setting\n\n{}", section(&head, &all));
+    text += &gain::markdown(&gain::sum(reports.iter().flat_map(Report::gains)));
     for report in reports {
         let head = &report.head;
         text += &format!("\n## {}: {} faults, seed {}\n\n", head.name, head.count, head.seed);

@@ -1,6 +1,7 @@
 //! Tables and plots of a campaign's results.
 
 mod csv;
+mod gain;
 pub mod markdown;
 mod page;
 mod plots;
@@ -33,9 +34,11 @@ impl Report {
         csv::text(&self.rows())
     }
 
-    /// Everything, for programs: the campaign, rows, and experiments.
+    /// Everything, for programs: the campaign, rows, what settings gain, and experiments.
     pub fn json(&self) -> serde_json::Value {
-        serde_json::json!({ "campaign": self.head, "rows": self.rows(), "experiments": self.experiments })
+        serde_json::json!({
+            "campaign": self.head, "rows": self.rows(), "gains": self.gains(), "experiments": self.experiments
+        })
     }
 
     /// A page with tables and plots that needs nothing else.
@@ -45,5 +48,9 @@ impl Report {
 
     fn rows(&self) -> Vec<table::Row> {
         table::rows(&self.head, &self.experiments)
+    }
+
+    fn gains(&self) -> Vec<gain::Gain> {
+        gain::gains(&self.head, &self.experiments)
     }
 }
