@@ -4,7 +4,11 @@ mod support;
 
 use serde_json::Value;
 use std::fs::OpenOptions;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{SocketAddr, UnixStream};
 use std::process::{Command, Stdio};
 use support::obedient::{Obedient, OFTEN};
 use support::{finish, kill, said, until, Home};
@@ -47,6 +51,49 @@ fn goes_back_to_an_older_state_and_on_from_there() {
     assert_eq!(output.status.code(), Some(7), "{}", said(&output));
     let left: Vec<_> = std::fs::read_dir(home.state().join("back")).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert!(left.iter().all(|name| !name.to_str().unwrap().contains("gen")), "{left:?}");
+}
+
+#[test]
+fn connections_end_with_what_was_said_on_them_and_whatever_else_was_open_goes_on() {
+    let home = Home::new();
+    let mut program = Obedient::start(&home, "linked", &OFTEN);
+    program.say("import socket; a, b = socket.socketpair(); u = socket.socket(type=socket.SOCK_DGRAM); u.bind(('127.0.0.1', 0))");
+    program.say("v = socket.socket(type=socket.SOCK_DGRAM); v.connect(u.getsockname()); t = socket.create_server(('127.0.0.1', 0))");
+    program.say("n = socket.socket(socket.AF_UNIX); n.bind('\\0' + str(t.getsockname())); n.listen()");
+    let port: u16 = program.ask("t.getsockname()[1]").parse().unwrap();
+    let abstract_name = format!("('127.0.0.1', {port})");
+    let connect = || {
+        let address = SocketAddr::from_abstract_name(&abstract_name).unwrap();
+        (TcpStream::connect(("127.0.0.1", port)).unwrap(), UnixStream::connect_addr(&address).unwrap())
+    };
+    let (mut tcp, mut unix) = connect();
+    program.say("c, d = t.accept()[0], n.accept()[0]");
+    assert_eq!(program.ask("1"), "1");
+    let number = program.keeps();
+    // The older state knows nothing of this.
+    tcp.write_all(b"what").unwrap();
+    unix.write_all(b"else").unwrap();
+    assert_eq!(program.ask("c.recv(9), d.recv(9)"), "b'what' b'else'");
+    assert!(program.rewind(&number.to_string()).status.success());
+    assert_eq!(program.ask("c.recv(9), d.recv(9)"), "b'' b''");
+    for stream in [&mut tcp as &mut dyn Read, &mut unix] {
+        assert_eq!(stream.read(&mut [0; 9]).unwrap(), 0);
+    }
+    assert_eq!(program.ask("a.send(b'pair'), b.recv(9), v.send(b'datagram'), u.recv(9)"), "4 b'pair' 8 b'datagram'");
+    let (mut tcp, mut unix) = connect();
+    program.say("c, d = t.accept()[0], n.accept()[0]");
+    assert_eq!(program.ask("c.send(b'anew'), d.send(b'anew')"), "4 4");
+    for stream in [&mut tcp as &mut dyn Read, &mut unix] {
+        let mut bytes = [0; 4];
+        stream.read_exact(&mut bytes).unwrap();
+        assert_eq!(&bytes, b"anew");
+    }
+    // All other recoveries are invisible there.
+    kill(&home.status("linked")["pid"], libc::SIGKILL);
+    assert_eq!(program.ask("c.send(b'more')"), "4");
+    tcp.read_exact(&mut [0; 4]).unwrap();
+    program.say("sys.exit(0)");
+    assert!(program.end().status.success());
 }
 
 #[test]

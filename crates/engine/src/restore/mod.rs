@@ -2,6 +2,7 @@
 //! ring, and the descriptor table that the anchor kept.
 
 mod descriptors;
+mod disconnect;
 pub mod holes;
 pub mod image;
 mod mapped_file;
@@ -148,6 +149,9 @@ unsafe fn run(rung: Rung) -> ! {
     if is_foreign {
         reopen::all(e, other == other_state::COPY);
         directory::return_to(e);
+    }
+    if other == other_state::OLDER {
+        disconnect::all(e);
     }
     lag::restore(e, rung == Rung::InPlace);
     inputs::load(e, is_foreign);
