@@ -83,7 +83,7 @@ impl Laboratory<'_> {
         };
         // A run that was stopped for long is not the slower for it.
         let deadline = deadline.max(Instant::now() + self.campaign.timeout / 4);
-        let ending_of_run = for_end(&mut run, deadline, |_| ());
+        let ending_of_run = for_end(&mut run, deadline, |end| self.oracle.is_client_failure(end), |_| ());
         if ending_of_run == Ending::Interrupted {
             run.kill();
             return Err(Error::Interrupted);
@@ -100,6 +100,7 @@ impl Laboratory<'_> {
         let objection = match ending_of_run {
             Ending::Ended => self.oracle.objection(self.stage, &room, &view),
             Ending::Flood => Some("it prints without end".into()),
+            Ending::Deserted => Some("its client failed, and it went on".into()),
             _ => Some(format!("no end within {:?}", self.campaign.timeout)),
         };
         let detected = outlast.as_ref().is_some_and(|r: &Reaction| r.detected_us.is_some());

@@ -74,6 +74,7 @@ pub fn outcome(facts: &Facts) -> Outcome {
     let idle = !facts.struck || facts.activated == Some(false) && !facts.detected;
     match (facts.ending, facts.end) {
         (Ending::TooLate | Ending::Flood, _) => Outcome::Hang,
+        (Ending::Deserted, _) => Outcome::Error,
         _ if facts.same && idle => Outcome::NotActivated,
         _ if facts.same => Outcome::Correct,
         (_, Some(End::Killed(_))) if facts.end != facts.expected => Outcome::Crash,
@@ -114,6 +115,7 @@ mod tests {
         assert_eq!(outcome(&killed), Outcome::Crash);
         assert_eq!(outcome(&Facts { same: false, end: Some(End::Exited(2)), ..facts() }), Outcome::Error);
         assert_eq!(outcome(&Facts { same: false, client_failed: true, ..facts() }), Outcome::Error);
+        assert_eq!(outcome(&Facts { ending: Ending::Deserted, end: None, same: false, ..facts() }), Outcome::Error);
         assert_eq!(outcome(&Facts { ending: Ending::TooLate, end: None, same: false, ..facts() }), Outcome::Hang);
     }
 }

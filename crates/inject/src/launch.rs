@@ -207,6 +207,11 @@ impl Run {
         self.child.look() && drive
     }
 
+    /// How the client ended, as far as that has been looked at.
+    pub fn client_end(&self) -> Option<End> {
+        self.drive.as_ref()?.end
+    }
+
     pub fn target_has_ended(&mut self) -> bool {
         self.child.look()
     }

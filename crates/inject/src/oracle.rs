@@ -4,7 +4,7 @@ use crate::campaign::Setting;
 use crate::error::Error;
 use crate::launch::{Manner, Run, Stage, CLIENT_STATUS};
 use crate::room::{House, Room};
-use crate::view::{add_files, View};
+use crate::view::{add_files, ending, View};
 use crate::waiting::{self, for_end, Ending};
 use outlast_supervisor::end::End;
 use serde::{Deserialize, Serialize};
@@ -54,11 +54,15 @@ impl Oracle {
         status(view) != status(&self.expected)
     }
 
+    /// The same of an end that is known before the run is over.
+    pub fn is_client_failure(&self, end: End) -> bool {
+        self.expected.parts.get(CLIENT_STATUS).is_some_and(|status| *status != ending(Some(end)).into_bytes())
+    }
+
     /// What is wrong with a run; none if nobody can tell it from an unharmed one.
     pub fn objection(&self, stage: &Stage<'_>, room: &Room, view: &View) -> Option<String> {
         if view.end != self.expected.end {
-            let expected = crate::view::ending(self.expected.end);
-            return Some(format!("{}, expected {expected}", crate::view::ending(view.end)));
+            return Some(format!("{}, expected {}", ending(view.end), ending(self.expected.end)));
         }
         match &stage.target.check {
             Some(check) => refused(stage, room, check),
@@ -89,19 +93,24 @@ pub fn unharmed(
     let mut run = stage.start(setting, &room, name, Manner::default())?;
     let mut processor = Duration::ZERO;
     let deadline = Instant::now() + timeout;
-    let ending = for_end(&mut run, deadline, |run| {
-        if let Some(time) = run.program().and_then(waiting::processor_time) {
-            processor = processor.max(time);
-        }
-    });
+    let ended = for_end(
+        &mut run,
+        deadline,
+        |_| false,
+        |run| {
+            if let Some(time) = run.program().and_then(waiting::processor_time) {
+                processor = processor.max(time);
+            }
+        },
+    );
     let elapsed = run.started.elapsed();
     let view = view(run, &room)?;
     let refused = stage.target.check.as_ref().and_then(|check| refused(stage, &room, check));
-    match ending {
+    match ended {
         Ending::Ended if refused.is_some() => Err(Error::Unharmed(refused.unwrap_or_default())),
         Ending::Ended => Ok((view, Pace { elapsed, processor })),
         Ending::Interrupted => Err(Error::Interrupted),
-        Ending::TooLate | Ending::Flood => {
+        Ending::TooLate | Ending::Deserted | Ending::Flood => {
             Err(Error::Unharmed(format!("{} does not end within {timeout:?}", setting.name)))
         }
     }

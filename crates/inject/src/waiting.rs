@@ -2,6 +2,7 @@
 
 use crate::launch::Run;
 use libc::pid_t;
+use outlast_supervisor::end::End;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -26,12 +27,24 @@ pub fn processor_time(pid: pid_t) -> Option<Duration> {
 pub enum Ending {
     Ended,
     TooLate,
+    /// The client has failed, and the target goes on without it.
+    Deserted,
     Flood,
     Interrupted,
 }
 
-/// Waits until target and client have ended; calls `tick` every millisecond or so.
-pub fn for_end(run: &mut Run, deadline: Instant, mut tick: impl FnMut(&Run)) -> Ending {
+/// A client that has failed may have seen what the target dies of just then.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Waits until target and client have ended; calls `tick` every millisecond or so. `has_failed` tells of an end of the client's
+/// that is not the usual one: nobody may be left then to end the target.
+pub fn for_end(
+    run: &mut Run,
+    deadline: Instant,
+    has_failed: impl Fn(End) -> bool,
+    mut tick: impl FnMut(&Run),
+) -> Ending {
+    let mut deserted: Option<Instant> = None;
     loop {
         if run.look() {
             return Ending::Ended;
@@ -44,6 +57,9 @@ pub fn for_end(run: &mut Run, deadline: Instant, mut tick: impl FnMut(&Run)) -> 
         }
         if Instant::now() >= deadline {
             return Ending::TooLate;
+        }
+        if run.client_end().is_some_and(&has_failed) && deserted.get_or_insert_with(Instant::now).elapsed() >= GRACE {
+            return Ending::Deserted;
         }
         tick(run);
         std::thread::sleep(Duration::from_millis(1));

@@ -189,6 +189,26 @@ fn what_only_a_client_sees_is_an_error() {
     assert!(experiments.iter().all(|e| e["outcome"] == "error" && e["end"] == "exit 0"), "{all:#}");
 }
 
+/// Nobody is left to end it.
+#[test]
+fn a_target_that_its_client_has_given_up_is_ended_and_an_error() {
+    let home = Home::new();
+    let script = "import os, time\nopen('made', 'w').write('x')\ntry:\n  os.rename('made', 'ready')\nexcept OSError:\n  time.sleep(600)\n";
+    let client = "n=0; until [ -e ready ]; do n=$((n+1)); [ $n -lt 50 ] || exit 5; sleep 0.01; done";
+    let text = format!(
+        "count = 1\ntimeout = '60s'\n[target]\ncommand = ['/usr/bin/python3', '-c', {script:?}]\ndrive = ['sh', '-c', {client:?}]\n\
+         {BOTH}[[fault]]\nkind = 'failed-call'\ncall = 'rename'\nerror = 'EIO'\n"
+    );
+    let file = campaign(&home, "deserted", &text);
+    injects(&home, &file);
+    let all: Value = serde_json::from_slice(&report(&home, &file, "--json").stdout).unwrap();
+    let experiments = all["experiments"].as_array().unwrap();
+    let is_deserted = |e: &Value| {
+        e["outcome"] == "error" && e["end"] == "did not end" && e["objection"] == "its client failed, and it went on"
+    };
+    assert!(experiments.len() == 2 && experiments.iter().all(is_deserted), "{all:#}");
+}
+
 #[test]
 fn a_check_command_decides_where_output_varies() {
     let home = Home::new();
