@@ -168,6 +168,11 @@ impl Channel {
         self.hub.say(Command::Stop);
     }
 
+    /// Whether nothing is done any more, as after `stop`, or since its thread met a fault of its own.
+    pub fn has_ended(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
     /// What is known of all nodes now; of none when it has ended.
     pub fn statuses(&self) -> Vec<Status> {
         let (reply, answer) = channel();

@@ -116,10 +116,21 @@ impl Running {
 
     /// To be called now and then: tries again what failed, and writes down what is known of other nodes.
     pub fn tend(&mut self) {
+        self.look_whether_it_lives();
         if let Some(Failed { nodes, why, .. }) = self.failed.take_if(|failed| failed.at.elapsed() >= AGAIN) {
             self.try_with(nodes, &why);
         }
         self.show();
+    }
+
+    /// A thread that met a fault of its own is to be missed by nobody for long.
+    fn look_whether_it_lives(&mut self) {
+        let has_ended = |now: &Now| now.channel.has_ended() || now.abroad.is_finished();
+        let Some(nodes) = self.now.as_ref().filter(|now| has_ended(now)).map(|now| now.nodes.clone()) else { return };
+        self.stop();
+        let why = format!("what speaks to other nodes has ended by a fault of its own; once more in {AGAIN:?}");
+        refused(&why);
+        self.failed = Some(Failed { nodes, why, at: Instant::now() });
     }
 
     fn begin(&self, nodes: Nodes) -> Result<Now, String> {
@@ -186,5 +197,49 @@ fn hear(mut abroad: Abroad, teller: &Teller) {
                 Heard::Said(line) => say(format_args!("{line}")),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+
+    #[test]
+    fn what_has_ended_by_itself_is_begun_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str| folder.path().join(name);
+        let other = Key::open_or_make(&file("other")).unwrap();
+        let nodes = format!("listen = \"127.0.0.1:0\"\n[node.beta]\nkey = \"{}\"\nmay = [\"schl\"]\n", other.public());
+        std::fs::write(file("nodes.toml"), nodes).unwrap();
+        let request =
+            Network { nodes: file("nodes.toml"), key: file("key"), modules: Vec::new(), shown: file("shown") };
+        let (machine, inbox) = channel();
+        let teller = Arc::new(Teller::new(Vec::new(), file("counts")));
+        let mut running = Running::new(request, Settings::default(), teller, machine);
+        running.read();
+        running.tend();
+        assert!(running.failed.is_none() && file("shown").exists());
+        // As good as dead.
+        running.now.as_ref().unwrap().channel.stop();
+        while !running.now.as_ref().unwrap().channel.has_ended() {
+            std::thread::yield_now();
+        }
+        running.tend();
+        assert!(running.now.is_none() && !file("shown").exists());
+        let failed = running.failed.as_mut().unwrap();
+        failed.at = failed.at.checked_sub(AGAIN).unwrap();
+        running.tend();
+        assert!(running.now.as_ref().is_some_and(|now| !now.channel.has_ended()) && running.failed.is_none());
+        running.stop();
+        // The hub was given, taken, given and taken.
+        let hubs: Vec<bool> = inbox
+            .try_iter()
+            .filter_map(|said| match said {
+                Inbox::Hub(hub) => Some(hub.is_some()),
+                Inbox::Visit(_) => None,
+            })
+            .collect();
+        assert_eq!(hubs, [true, false, true, false]);
     }
 }
