@@ -5,8 +5,12 @@ mod c;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::{Mutex, PoisonError};
 
 use outlast_glue::Mechanism;
+
+/// The first of the tutorial's commands builds the library for C, which is not there for a moment then.
+static LIBRARY: Mutex<()> = Mutex::new(());
 
 const TEXT: &str = include_str!("../../docs/components.md");
 
@@ -53,6 +57,7 @@ fn write(block: &Block, folder: &Path) -> PathBuf {
 
 #[test]
 fn what_the_tutorial_says_works_as_it_says() {
+    let _whole = LIBRARY.lock().unwrap_or_else(PoisonError::into_inner);
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().expect("a folder");
     let folder = tempfile::tempdir().expect("a folder");
     let (mut scripts, mut files) = (Vec::new(), Vec::new());
@@ -78,6 +83,7 @@ fn what_the_tutorial_says_works_as_it_says() {
 
 #[test]
 fn without_g1_in_c_what_was_counted_is_lost() {
+    let _whole = LIBRARY.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().expect("a folder");
     let files: Vec<PathBuf> = blocks()
         .iter()
