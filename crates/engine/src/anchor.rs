@@ -226,8 +226,9 @@ fn serve() -> ! {
         let (me, born) = (syscall!(nr::GETPID) as i32, now_ns());
         let (mut watch, mut keeper) = (Watch::new(), Keeper::new());
         loop {
-            let role = role(me, now_ns() - born < NEWBORN_NS);
+            // In this order: while there is a command to respawn nothing changes who is to, but before it the program may do so.
             let command = c.anchor_command.load(Acquire);
+            let role = role(me, now_ns() - born < NEWBORN_NS);
             match (role, command) {
                 (Role::Serving, EXIT) => {
                     remove_hidden();
