@@ -77,9 +77,9 @@ pub fn run(request: Request) -> Result<(), Error> {
     let teller = Arc::new(Teller::new(request.scheduler.alert.clone(), request.scheduler.counts.clone()));
     let (to_machine, inbox) = mpsc::channel();
     let settings = request.scheduler.settings;
-    let (of_thread, its_beats) = (Arc::clone(&teller), Arc::clone(&beats));
+    let (of_thread, its_beats, to_itself) = (Arc::clone(&teller), Arc::clone(&beats), to_machine.clone());
     begin("scheduler", move || {
-        if let Err(e) = request.scheduler.watch(&of_thread, &inbox, &its_beats) {
+        if let Err(e) = request.scheduler.watch(&of_thread, (&to_itself, &inbox), &its_beats) {
             say(format_args!("{e}"));
         }
     })?;

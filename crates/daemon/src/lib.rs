@@ -22,7 +22,6 @@ mod interposing;
 mod marks;
 mod network;
 mod on_behalf;
-mod place;
 mod process;
 mod reader;
 mod seats;

@@ -237,7 +237,7 @@ mod tests {
             .try_iter()
             .filter_map(|said| match said {
                 Inbox::Hub(hub) => Some(hub.is_some()),
-                Inbox::Visit(_) => None,
+                Inbox::Visit(_) | Inbox::Wake => None,
             })
             .collect();
         assert_eq!(hubs, [true, false, true, false]);

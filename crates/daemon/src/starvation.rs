@@ -1,17 +1,16 @@
 //! The machine's microkernel, in a thread of its own: watches the scheduler, and does what other nodes ask for.
 
 use crate::execs::Error;
-use crate::place::Place;
 use crate::teller::Teller;
 use outlast_channel::{Hub, Visit};
 use outlast_core::Manifest;
 use outlast_interfaces::oshang::Settings;
-use outlast_pins::Machine;
+use outlast_pins::{Machine, Place};
 use outlast_supervisor::say::say;
 use rustix::process::{setrlimit, Resource, Rlimit};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::{Receiver, Sender};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -28,11 +27,21 @@ pub struct Watch {
     pub counts: PathBuf,
 }
 
+/// Has this thread run before others, and another one see to it that it is not kept from looking even so.
+fn take_the_watch(place: &mut Place, to_itself: &Sender<Inbox>) {
+    take_precedence();
+    let to_itself = to_itself.clone();
+    // Without, it looks when it can.
+    let _ = place.have_stand_by(take_precedence, move || drop(to_itself.send(Inbox::Wake)));
+}
+
 /// What comes in from the channel to other nodes.
 pub enum Inbox {
     /// They are spoken to through this, from now on.
     Hub(Option<Hub>),
     Visit(Visit),
+    /// Nothing but to look.
+    Wake,
 }
 
 /// More processor time without a wait is a fault of this thread: it would be what keeps others from running.
@@ -46,11 +55,17 @@ impl Watch {
     ///
     /// # Errors
     /// A module cannot be loaded.
-    pub fn watch(self, teller: &Teller, inbox: &Receiver<Inbox>, beats: &Arc<AtomicU64>) -> Result<(), Error> {
+    pub fn watch(
+        self,
+        teller: &Teller,
+        (to_itself, inbox): (&Sender<Inbox>, &Receiver<Inbox>),
+        beats: &Arc<AtomicU64>,
+    ) -> Result<(), Error> {
         let watches = !self.modules.is_empty();
         let mut has_precedence = watches;
+        let mut place = Place::here();
         if watches {
-            take_precedence();
+            take_the_watch(&mut place, to_itself);
         }
         let modules = [self.modules, self.for_other_nodes].concat();
         let machine = Machine::new(&self.settings, &modules);
@@ -61,7 +76,6 @@ impl Watch {
                 Some(why) => say(format_args!("oshang: watches protected programs, not processors: {why}")),
             }
         }
-        let mut place = Place::here();
         let mut looked: Option<Instant> = None;
         let mut wishes = 0;
         loop {
@@ -70,14 +84,14 @@ impl Watch {
             if every.is_some() && !has_precedence {
                 // Another node wants this machine to be looked at.
                 has_precedence = true;
-                take_precedence();
+                take_the_watch(&mut place, to_itself);
             }
             let is_due = |at: Instant| at.elapsed() >= every.unwrap_or(PATIENCE);
             if looked.is_none_or(is_due) {
                 looked = Some(Instant::now());
                 let flagged = every.map(|_| machine.look()).unwrap_or_default();
                 flagged.iter().for_each(|flagged| teller.starved(flagged));
-                place.keep_off(machine.taken());
+                place.looked(every, machine.taken());
                 beats.fetch_add(1, Relaxed);
             }
             for line in machine.failures() {
@@ -91,8 +105,8 @@ impl Watch {
                     machine.visit(visit);
                     wishes += 1;
                 }
-                Err(RecvTimeoutError::Timeout) => wishes = 0,
-                Err(RecvTimeoutError::Disconnected) => std::thread::sleep(wait),
+                Ok(Inbox::Wake) => (),
+                Err(_) => wishes = 0,
             }
             if wishes >= WISHES {
                 wishes = 0;

@@ -27,4 +27,5 @@ mod wishes;
 pub use abroad::{Abroad, Heard};
 pub use machine::Machine;
 pub use protection::Protection;
+pub use schl::Place;
 pub use wishes::Wishes;

@@ -105,96 +105,29 @@ impl Machine {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schl::stuck::{pin, Stuck, STUCK};
     use outlast_interfaces::schl::{Starved, Stays};
-    use outlast_supervisor::bpf::assembly::{ended, insn, op, wide, MAP_VALUE, R1, R2, R3};
-    use outlast_supervisor::bpf::{self, Instruction};
-    use rustix::thread::{gettid, sched_setaffinity, CpuSet};
-    use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-    use std::sync::{mpsc, Arc};
-    use std::thread::{available_parallelism, sleep, spawn};
+    use std::thread::{available_parallelism, sleep};
     use std::time::Instant;
-
-    const HALF: usize = 1 << 20;
-
-    /// A program that copies a mebibyte so often, without a place where the kernel would switch; and what it copies in.
-    fn copies(times: usize) -> Option<(OwnedFd, OwnedFd)> {
-        let map = bpf::create_mappable(b"outlast_test", 2 * HALF).ok()?;
-        let mut code: Vec<Instruction> = Vec::new();
-        for _ in 0..times {
-            code.extend(wide(R1, MAP_VALUE, map.as_raw_fd() as u64));
-            code.push(insn(op::MOVE_VALUE, R2, 0, 0, HALF as i32));
-            code.extend([insn(op::MOVE, R3, R1, 0, 0), insn(op::ADD_VALUE, R3, 0, 0, HALF as i32)]);
-            code.push(insn(op::CALL, 0, 0, 0, 113));
-        }
-        Some((bpf::load(b"outlast_test", &ended(code), c"Dual MIT/GPL").ok()?, map))
-    }
-
-    fn pin(processors: impl Iterator<Item = usize>) {
-        let mut set = CpuSet::new();
-        processors.for_each(|processor| set.set(processor));
-        sched_setaffinity(None, &set).unwrap();
-    }
-
-    fn involuntary_switches() -> i64 {
-        // SAFETY: zeroes are valid, and the kernel fills the structure.
-        unsafe {
-            let mut usage: libc::rusage = std::mem::zeroed();
-            libc::getrusage(libc::RUSAGE_THREAD, &mut usage);
-            usage.ru_nivcsw
-        }
-    }
-
-    /// How long a kernel is stuck for this, in one system call, on one processor.
-    const STUCK: Duration = Duration::from_millis(1200);
 
     #[test]
     fn a_kernel_that_does_not_switch_while_somebody_waits_is_found_in_kernel_mode() {
-        let processors = available_parallelism().map_or(1, usize::from);
-        let Some((one, _map)) = copies(16).filter(|_| processors > 1) else {
-            return println!("skipped: needs BPF, and a processor that is not stuck");
-        };
-        let (last, others) = (processors - 1, 0..processors - 1);
         let settings = Settings::with_threshold(Duration::from_millis(250));
-        let (number, ended) = mpsc::channel();
-        let done = Arc::new(AtomicBool::new(false));
-        let is_done = Arc::clone(&done);
-        // Somebody who wants to run there all the time.
-        let waits = spawn(move || {
-            pin(std::iter::once(last));
-            while !is_done.load(Relaxed) {}
-        });
-        pin(others);
         let mut machine = Machine::new(&settings, &outlast_modules::of_machine()).expect("the module");
-        assert_eq!(machine.lacks(), None);
-        let stuck = spawn(move || {
-            pin(std::iter::once(last));
-            let run = || {
-                let began = Instant::now();
-                bpf::run(one.as_fd(), &[0], None).unwrap();
-                began.elapsed()
-            };
-            // In most of them somebody else runs in between.
-            let took = (0..16).map(|_| run()).min().unwrap_or_default();
-            let times = STUCK.as_micros() * 16 / took.as_micros().max(1);
-            let (long, _map) = copies(times.clamp(16, 50_000) as usize).unwrap();
-            number.send(gettid().as_raw_nonzero().get()).unwrap();
-            let before = involuntary_switches();
-            bpf::run(long.as_fd(), &[0], None).unwrap();
-            involuntary_switches() - before
-        });
-        let thread = ended.recv().unwrap();
-        let began = Instant::now();
+        let processors = available_parallelism().map_or(1, usize::from);
+        if processors < 2 || machine.lacks().is_some() {
+            return println!("skipped: needs BPF, and a processor that is not stuck");
+        }
+        pin(0..processors - 1);
+        let Some(stuck) = Stuck::begin() else { return println!("skipped: needs BPF") };
+        let (thread, last, began) = (stuck.thread, stuck.processor, Instant::now());
         let mut found = None;
-        while !stuck.is_finished() || began.elapsed() < STUCK {
+        while !stuck.is_over() || began.elapsed() < STUCK {
             let of_it = |flagged: &Flagged| matches!(flagged.what, Starved::Processor { runs: Some(runs), .. } if runs.thread == thread);
             found = found.or(machine.look().into_iter().find(of_it));
             sleep(settings.every);
         }
-        done.store(true, Relaxed);
-        waits.join().unwrap();
-        // The switch back to somebody else comes at the end of the call.
-        if stuck.join().unwrap() > 1 {
+        if !stuck.was_stuck() {
             return println!("skipped: this kernel switches in the middle of its own work");
         }
         let found = found.map(|flagged| flagged.what);

@@ -1,8 +1,13 @@
 //! The pin `schl`: whoever hosts the machine's microkernel looks at run queues and programs, and tells what it sees.
 
+mod place;
 mod programs;
 mod run_queues;
+mod stand_by;
+#[cfg(test)]
+pub mod stuck;
 
+pub use place::Place;
 pub use programs::Programs;
 pub use run_queues::RunQueues;
 
