@@ -30,6 +30,8 @@ pub struct Faults {
     source: Source,
     /// Faults of this thread that are accounted for, where the source does not list all.
     known: u64,
+    /// How many there were when that was last asked.
+    seen: u64,
 }
 
 /// Addresses of faults.
@@ -41,7 +43,7 @@ pub struct News {
 
 impl Faults {
     pub const fn none() -> Faults {
-        Faults { source: Source::Count, known: 0 }
+        Faults { source: Source::Count, known: 0, seen: 0 }
     }
 
     /// The best source that there is.
@@ -59,7 +61,7 @@ impl Faults {
             Source::Count => fault_source::COUNT,
         };
         control().fault_source.store(name, Relaxed);
-        Faults { source, known: 0 }
+        Faults { source, known: 0, seen: 0 }
     }
 
     /// From now on several threads take faults. Samples are of one thread.
@@ -78,7 +80,10 @@ impl Faults {
         match &self.source {
             Source::List(list) => list.has_grown(),
             // Every sample is a fault that was counted.
-            Source::Samples(_) | Source::Count => fault_count() != self.known,
+            Source::Samples(_) | Source::Count => {
+                self.seen = fault_count();
+                self.seen != self.known
+            }
         }
     }
 
@@ -97,10 +102,18 @@ impl Faults {
         };
         let unlisted = match &mut self.source {
             Source::List(list) => list.take(&mut note).then_some(0),
-            // The samples first: a fault that comes in between is then counted, and not listed.
             Source::Samples(samples) => {
-                let listed = samples.take(&mut note);
-                let taken = self.account();
+                let mut listed = samples.take(&mut note);
+                // A fault that is listed and not counted would stand for one that was counted and is not listed, and what that wrote
+                // would be missed: neither count may miss one that came in between, such as the engine's first write to a page that a
+                // fork has left shared.
+                let mut now = fault_count();
+                while now != self.seen {
+                    self.seen = now;
+                    listed = listed.and_then(|n| samples.take(&mut note).map(|more| n + more));
+                    now = fault_count();
+                }
+                let taken = now.wrapping_sub(core::mem::replace(&mut self.known, now));
                 listed.and_then(|listed| taken.checked_sub(listed))
             }
             Source::Count => Some(self.account()),
@@ -117,12 +130,15 @@ impl Faults {
 
     /// Passes over what is new.
     pub fn skip(&mut self) {
+        // The count first: a fault in between is then counted later, and not listed, which has everything looked at.
         match &mut self.source {
-            Source::List(list) => return list.skip(),
-            Source::Samples(samples) => samples.skip(),
-            Source::Count => {}
+            Source::List(list) => list.skip(),
+            Source::Samples(samples) => {
+                self.known = fault_count();
+                samples.skip();
+            }
+            Source::Count => self.known = fault_count(),
         }
-        self.known = fault_count();
     }
 
     /// Is there a fault at the page, or at a neighbour that could have filled it, among what is new?

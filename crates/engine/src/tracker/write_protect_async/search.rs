@@ -131,8 +131,9 @@ impl WriteProtectAsync {
                 self.look(chunk, chunk_of(chunk).1, pages, &mut found);
             }
         }
-        // More than that: somebody else wrote, too, and what was found may have been theirs.
-        found.units == news.unlisted
+        // More than that: somebody else wrote, too, and what was found may have been theirs. So it may if there were faults since they were
+        // counted: the kernel writes to the page of rseq whenever it reschedules the thread, and again once that was armed.
+        found.units == news.unlisted && (news.unlisted == 0 || !self.faults.any())
     }
 
     /// Saves the pages of faults; those that lie close together by one walk.
