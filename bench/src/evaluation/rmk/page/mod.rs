@@ -109,10 +109,9 @@ fn methods(results: &Results) -> String {
 const OBSERVED: &str = "\
 ## What stands out
 
-- **Hangs** are all found but a few that had not computed for a second when the time was over. On a machine with a load above ten some runs (58 of 1206)
-  were recovered in milliseconds and still not over half a minute after the fault; of the first 640, with less load, none. Why is not known.
+- **Hangs** are found after a second of processor time of the thread; the rest of what is told above is waiting for a processor. What is not found had not computed for a second when the time was over.
 - **Damaged code** is committed with everything else: protected by commits alone, nearly every crash comes again until all tries are used up. Older generations
-  take most crashes away, and a server's clients gain nothing by that: it knows nothing any more of what it has read and answered since, and they wait for a reply that does not come.
+  take the crashes away and the server lives on, but it knows nothing any more of what it has read and answered since: its connections end, which a client without a second try counts as an error.
 - **A server under `visible`** pays two to five times its own processor time, since each small reply has a commit before it. `checkpoint` pays a third more and answers twice after a
   death. `server`, the paper's custom checkpointing, is between the two, and answers once; it is for servers that reply the same when they read the same again.
 - **A restart** of lighttpd is as quick as a recovery. What it costs are all connections.
