@@ -1,4 +1,5 @@
-//! Has glue write the stubs of every interface, and once more without each mechanism, for the tests that show what it is for.
+//! Has glue write the stubs of every interface, and once more without each mechanism, for the tests that show what it is for, and
+//! without any tracking, for comparison.
 
 use std::path::Path;
 
@@ -20,6 +21,9 @@ fn main() {
             std::fs::write(Path::new(&out).join(name), stubs).expect("OUT_DIR can be written");
         };
         write("", &[]);
+        let untracked = rust::generate_untracked(&interface, &source);
+        let name = format!("{}_untracked.rs", interface.service);
+        std::fs::write(Path::new(&out).join(name), untracked).expect("OUT_DIR can be written");
         for mechanism in interface.mechanisms() {
             write(&format!("_without_{mechanism:?}").to_lowercase(), &[mechanism]);
         }

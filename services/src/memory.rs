@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 
-use outlast_glue_rt::{Channel, Mapped, Stop, CHANNELS};
+use outlast_glue_rt::{CallError, Channel, Mapped, Stop, CHANNELS};
 
 use crate::stubs::memory::{Client, Service};
 
@@ -162,12 +162,20 @@ impl Service for Pages {
 }
 
 /// Maps a page that the client has, until it is revoked.
-pub fn map(client: &Client, page: u64) -> Result<Arc<Mapped>, outlast_glue_rt::CallError> {
-    use outlast_glue_rt::CallError;
+pub fn map(client: &Client, page: u64) -> Result<Arc<Mapped>, CallError> {
     let (_, count, rights, memory) = client.mem_map(page)?;
-    let channel: &Channel = client.channel();
-    let mapped = channel.mappings().map(page, memory.as_fd(), count as usize * PAGE, rights & WRITE != 0);
-    match mapped {
+    map_in(client.channel(), page, count, rights, memory.as_fd())
+}
+
+/// The same with what `mem_map` said of the page, for any stubs.
+pub fn map_in(
+    channel: &Channel,
+    page: u64,
+    count: u32,
+    rights: u32,
+    memory: BorrowedFd<'_>,
+) -> Result<Arc<Mapped>, CallError> {
+    match channel.mappings().map(page, memory, count as usize * PAGE, rights & WRITE != 0) {
         Ok(Some(mapped)) => Ok(mapped),
         Ok(None) => Err(CallError::Unknown(page)),
         Err(error) => Err(CallError::Service(error.raw_os_error().unwrap_or(libc::EINVAL))),

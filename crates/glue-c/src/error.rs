@@ -33,7 +33,8 @@ pub fn of_call(error: CallError) -> c_int {
         CallError::Service(errno) => errno,
         CallError::Unknown(_) => UNKNOWN,
         CallError::Refused(errno) => with(REFUSED, errno),
-        CallError::GivenUp => GIVEN_UP,
+        // Stubs in C always recover.
+        CallError::GivenUp | CallError::Died => GIVEN_UP,
         CallError::Poisonous(_) => POISONOUS,
         CallError::NoSlot => NO_SLOT,
         // Shared buffers are not lent by what C can call.

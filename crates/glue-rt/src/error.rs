@@ -21,6 +21,8 @@ pub enum CallError {
     TooLong(usize),
     /// the component died while it had this client recover a descriptor: whoever needs it asks again
     Outdated,
+    /// the component died, and stubs without recovery are called: start it again, with all that was open there
+    Died,
     /// all shared buffers of the channel are taken: give some back
     NoBuffer,
 }
@@ -31,7 +33,7 @@ impl CallError {
         match self {
             Self::Service(errno) | Self::Refused(errno) => errno,
             Self::Unknown(_) => libc::EBADF,
-            Self::GivenUp => libc::EOWNERDEAD,
+            Self::GivenUp | Self::Died => libc::EOWNERDEAD,
             Self::Poisonous(_) => libc::EIO,
             Self::NoSlot | Self::Outdated => libc::EAGAIN,
             Self::TooLong(_) => libc::EMSGSIZE,

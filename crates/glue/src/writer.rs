@@ -7,6 +7,8 @@ pub struct Writer<'a> {
     pub interface: &'a Interface,
     /// Mechanisms that are left out, to see what they are for.
     pub without: &'a [Mechanism],
+    /// Whether states of descriptors are kept, which recovery needs and nothing else.
+    pub tracks: bool,
 }
 
 impl Writer<'_> {
@@ -24,6 +26,9 @@ impl Writer<'_> {
     pub fn summary(&self) -> Vec<String> {
         let used: Vec<String> = self.interface.mechanisms().iter().map(|m| format!("{m:?}")).collect();
         let mut summary = vec![format!("Recovery: {}.", used.join(", "))];
+        if !self.tracks {
+            return vec!["Nothing is tracked and nothing recovered.".to_string()];
+        }
         if !self.without.is_empty() {
             summary.push(format!("Left out: {:?}.", self.without));
         }

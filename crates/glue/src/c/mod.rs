@@ -22,7 +22,7 @@ pub struct File {
 
 /// The generated files. `without`: mechanisms that are left out, to see what they are for.
 pub fn generate(interface: &Interface, source: &str, without: &[Mechanism]) -> Vec<File> {
-    let writer = Writer { interface, without };
+    let writer = Writer { interface, without, tracks: true };
     let service = &interface.service;
     let file = |part: &str, about: &str, write: &dyn Fn(&Writer, &mut Text)| {
         let mut text = Text::wrapped(120);

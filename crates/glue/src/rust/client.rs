@@ -272,7 +272,7 @@ fn creation(writer: &Writer, function: &Function, text: &mut Text) {
 }
 
 /// `let request = …`; what names a descriptor is given as the component knows it.
-fn request(writer: &Writer, function: &Function, server: Option<&str>, text: &mut Text) {
+pub(super) fn request(writer: &Writer, function: &Function, server: Option<&str>, text: &mut Text) {
     let mut list: Vec<String> = function
         .words()
         .map(|p| match (&p.kind, server) {
@@ -303,7 +303,7 @@ fn request(writer: &Writer, function: &Function, server: Option<&str>, text: &mu
 }
 
 /// The result in a reply.
-fn returned(function: &Function) -> String {
+pub(super) fn returned(function: &Function) -> String {
     match function.outs().next() {
         None => "word(&reply.words, 0)".to_string(),
         Some(_) => format!("Ok((word(&reply.words, 0)?, {}))", beside(function).join(", ")),

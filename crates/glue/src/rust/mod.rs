@@ -3,6 +3,7 @@
 mod client;
 mod recovery;
 mod server;
+mod untracked;
 
 use crate::mechanism::Mechanism;
 use crate::model::{Function, Interface, Kind, Parameter};
@@ -13,16 +14,32 @@ use crate::writer::Writer;
 /// The generated file. `without`: mechanisms that are left out, to see what they are for.
 pub fn generate(interface: &Interface, source: &str, without: &[Mechanism]) -> String {
     let mut text = Text::default();
-    let writer = Writer { interface, without };
+    let writer = Writer { interface, without, tracks: true };
+    head(&writer, source, &mut text);
+    server::write(&writer, &mut text);
+    client::write(&writer, &mut text);
+    text.done()
+}
+
+/// Stubs of the same interface that carry calls and do nothing else: what tracking and recovery cost is measured beside them. A
+/// call that the component dies over ends with `CallError::Died`, and so does every later one about what it knew.
+pub fn generate_untracked(interface: &Interface, source: &str) -> String {
+    let mut text = Text::default();
+    let writer = Writer { interface, without: &Mechanism::ALL, tracks: false };
+    head(&writer, source, &mut text);
+    server::write(&writer, &mut text);
+    untracked::write(&writer, &mut text);
+    text.done()
+}
+
+fn head(writer: &Writer, source: &str, text: &mut Text) {
+    let interface = writer.interface;
     text.line(&format!("// Stubs of the service `{}`, written by glue from {source}.", interface.service));
     for line in writer.summary() {
         text.line(&format!("// {line}"));
     }
     text.blank();
-    types(interface, &mut text);
-    server::write(&writer, &mut text);
-    client::write(&writer, &mut text);
-    text.done()
+    types(interface, text);
 }
 
 /// The comment before a mechanism's block.

@@ -9,11 +9,7 @@ use crate::writer::Writer;
 
 pub fn write(writer: &Writer, text: &mut Text) {
     let interface = writer.interface;
-    text.line("/// A word of a reply; a server that sends one that cannot be has gone mad.");
-    text.open("fn word<W: Word>(words: &[u64], at: usize) -> Result<W, CallError> {");
-    text.line("words.get(at).copied().and_then(W::from_word).ok_or(CallError::Service(74))");
-    text.close("}");
-    text.blank();
+    word(text);
     text.open("impl Tracked {");
     text.line("/// The component's epoch, and its id for the descriptor in it. `asked`: the epoch in which the component wants it.");
     text.open(
@@ -77,6 +73,14 @@ pub fn write(writer: &Writer, text: &mut Text) {
     }
     walk(writer, text);
     text.close("}");
+}
+
+pub(super) fn word(text: &mut Text) {
+    text.line("/// A word of a reply; a server that sends one that cannot be has gone mad.");
+    text.open("fn word<W: Word>(words: &[u64], at: usize) -> Result<W, CallError> {");
+    text.line("words.get(at).copied().and_then(W::from_word).ok_or(CallError::Service(74))");
+    text.close("}");
+    text.blank();
 }
 
 fn walk(writer: &Writer, text: &mut Text) {

@@ -46,7 +46,9 @@ pub fn write(writer: &Writer, text: &mut Text) {
     text.line("#[derive(Clone)]");
     text.line("pub struct Server<S>(pub S);");
     text.blank();
-    if interface.functions.iter().all(|f| f.terminal || f.creates.is_some() || !f.state || f.id().is_none()) {
+    if !writer.tracks
+        || interface.functions.iter().all(|f| f.terminal || f.creates.is_some() || !f.state || f.id().is_none())
+    {
         text.line("#[allow(dead_code)]");
     }
     text.line("/// Whether `operation`, done to a descriptor in `state`, changes its state.");
@@ -217,7 +219,7 @@ fn arm(writer: &Writer, function: &Function, text: &mut Text) {
         let id = rust_name(&id.name);
         if function.terminal {
             text.line(&format!("call.closed({id}.into_word(), {});", interface.subtrees()));
-        } else if function.state {
+        } else if function.state && writer.tracks {
             let id = format!("{id}.into_word()");
             text.open(&format!("if call.state({id}).is_some_and(|state| follows(state, call.operation())) {{"));
             text.line(&format!("call.moved({id});"));
