@@ -132,6 +132,12 @@ impl Mappings {
         Ok(Some(mapped))
     }
 
+    /// What was mapped and has not been revoked.
+    pub fn get(&self, descriptor: u64) -> Option<Arc<Mapped>> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.mapped.get(&descriptor).cloned()
+    }
+
     /// When this returns nobody here can reach the memory by the descriptor, and nobody will.
     pub fn revoke(&self, descriptor: u64) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
