@@ -156,7 +156,8 @@ impl Connection {
             if self.ended || self.input.is_empty() && self.skip == 0 && !self.expired {
                 let mut byte = [0];
                 // Nothing is there that the client could be waiting to have read.
-                let nothing = self.socket.peek(&mut byte).map_or_else(|e| e.kind() == ErrorKind::WouldBlock, |n| n == 0);
+                let nothing =
+                    self.socket.peek(&mut byte).map_or_else(|e| e.kind() == ErrorKind::WouldBlock, |n| n == 0);
                 if nothing {
                     return Next::Close;
                 }

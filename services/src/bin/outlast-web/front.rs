@@ -101,7 +101,11 @@ impl Front {
     }
 
     /// Puts back the connection that a worker has served, and gives it the next one; none: it is to block until it is woken.
-    pub fn turn(&self, worker: usize, served: Option<(Box<Connection>, Next)>) -> Result<Option<Box<Connection>>, Failure> {
+    pub fn turn(
+        &self,
+        worker: usize,
+        served: Option<(Box<Connection>, Next)>,
+    ) -> Result<Option<Box<Connection>>, Failure> {
         self.table.with(&self.locks, WORKERS + worker as u32, |table| {
             match served {
                 Some((connection, Next::Turn)) => table.ready.push_back(connection),

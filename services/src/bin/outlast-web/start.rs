@@ -46,9 +46,8 @@ pub fn start(options: &Options) -> Result<Running, Failure> {
     };
     let [event, fs, lock] = [component("event")?, component("fs")?, component("lock")?];
     let [memory, scheduler, timer] = [component("memory")?, component("scheduler")?, component("timer")?];
-    let channel = |handle: &Handle, name: &'static str| {
-        handle.grant()?.open().map_err(|error| Failure::Channel(name, error))
-    };
+    let channel =
+        |handle: &Handle, name: &'static str| handle.grant()?.open().map_err(|error| Failure::Channel(name, error));
     let stubs = options.stubs;
     let locks = Lock::new(stubs, channel(&lock, "lock")?);
     let events = Event::new(stubs, channel(&event, "event")?);
@@ -98,7 +97,11 @@ pub fn start(options: &Options) -> Result<Running, Failure> {
 }
 
 /// Starts the content process, which ends with this one.
-fn content(options: &Options, front: u32, components: [&Handle; 3]) -> Result<(Child, BufReader<ChildStdout>), Failure> {
+fn content(
+    options: &Options,
+    front: u32,
+    components: [&Handle; 3],
+) -> Result<(Child, BufReader<ChildStdout>), Failure> {
     let mut command = Command::new(std::env::current_exe().map_err(Failure::Content)?);
     command.args(["--stubs", options.stubs.name(), "--workers", &options.workers.to_string()]);
     command.args(["--content", &front.to_string(), "--root"]).arg(&options.root);

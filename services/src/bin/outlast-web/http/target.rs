@@ -22,7 +22,8 @@ pub fn resolve(target: &str) -> Option<Path> {
         _ => return None,
     };
     let path = path.split(['?', '#']).next()?;
-    let digits = |at: usize| path.as_bytes().get(at + 1..at + 3).is_some_and(|two| two.iter().all(u8::is_ascii_hexdigit));
+    let digits =
+        |at: usize| path.as_bytes().get(at + 1..at + 3).is_some_and(|two| two.iter().all(u8::is_ascii_hexdigit));
     if path.bytes().enumerate().any(|(at, byte)| byte == b'%' && !digits(at)) {
         return None;
     }
