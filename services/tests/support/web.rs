@@ -48,15 +48,21 @@ impl Web {
         self.child.id()
     }
 
-    /// None while it runs on.
-    pub fn status(&mut self) -> Option<i32> {
-        self.child.try_wait().expect("a child").map(|status| status.code().unwrap_or(-1))
+    /// It runs no more; it is not waited for, so that this can be asked from anywhere.
+    pub fn ended(&self) -> bool {
+        let state = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
+        state.is_empty() || state.contains(") Z ")
+    }
+
+    /// Its exit status, once it has ended; -1: of a signal.
+    pub fn status(&mut self) -> i32 {
+        self.child.wait().expect("a child").code().unwrap_or(-1)
     }
 
     /// Ends it as a user does, and returns its exit status.
     pub fn stop(&mut self) -> i32 {
         kill(self.child.id(), libc::SIGTERM);
-        self.child.wait().expect("a child").code().unwrap_or(-1)
+        self.status()
     }
 
     pub fn client(&self) -> Client {

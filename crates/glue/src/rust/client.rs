@@ -288,6 +288,8 @@ pub(super) fn request(writer: &Writer, function: &Function, server: Option<&str>
             mark(writer, Mechanism::T0, text);
             "EAGER"
         }
+        // Who waits is told of the death, not to call again but to fail.
+        false if function.block && !writer.tracks => "EAGER",
         false => "0",
     };
     let bytes = function.bytes().map_or("&[]".to_string(), |p| rust_name(&p.name));

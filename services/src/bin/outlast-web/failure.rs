@@ -29,6 +29,8 @@ pub enum Failure {
     Content(io::Error),
     /// the content process has ended
     ContentEnded,
+    /// the content process has said why it does not serve
+    Said,
     /// cannot read {0}: {1}
     Read(PathBuf, io::Error),
     /// {0} does not fit the RAM file system ({1}): a file has at most 32 MiB, all together 256 MiB in 8192 files and folders

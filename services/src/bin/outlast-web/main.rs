@@ -50,6 +50,7 @@ fn main() -> ExitCode {
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Said) => ExitCode::FAILURE,
         Err(failure) => {
             eprintln!("outlast-web: {failure}");
             ExitCode::FAILURE

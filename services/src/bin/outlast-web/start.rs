@@ -125,12 +125,12 @@ fn content(
     Ok((child, BufReader::new(output)))
 }
 
-/// Numbers that the content process says. Why it ended where it says none, it has said on standard error.
+/// Numbers that the content process says. Where it says none it has ended, and why is on standard error.
 fn line<const N: usize>(output: &mut impl BufRead) -> Result<[u64; N], Failure> {
     let mut line = String::new();
     output.read_line(&mut line).map_err(Failure::Content)?;
     let numbers: Option<Vec<u64>> = line.split_whitespace().map(|number| number.parse().ok()).collect();
-    numbers.and_then(|numbers| numbers.try_into().ok()).ok_or(Failure::ContentEnded)
+    numbers.and_then(|numbers| numbers.try_into().ok()).ok_or(Failure::Said)
 }
 
 impl Running {
