@@ -6,6 +6,7 @@ pub mod faulty;
 pub mod fs;
 pub mod lock;
 pub mod memory;
+pub mod processes;
 pub mod scheduler;
 pub mod timer;
 

@@ -9,6 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use outlast_services::processes::{children, template};
 use tempfile::TempDir;
 
 use crate::support::{await_that, kill, Chance};
@@ -71,12 +72,7 @@ impl Web {
 
     /// The template of a component: it is a child of the server, and stays.
     pub fn template(&self, component: &str) -> u32 {
-        let is_it = |process: &u32| {
-            let line = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
-            let name = line.split(|byte| *byte == 0).nth(1).unwrap_or_default();
-            name.strip_suffix(b"-untracked").unwrap_or(name) == component.as_bytes()
-        };
-        children(self.child.id()).into_iter().find(is_it).unwrap_or_else(|| panic!("no {component}"))
+        template(self.child.id(), component).unwrap_or_else(|| panic!("no {component}"))
     }
 
     /// Kills a component at random moments while `work` is going on, one of these each time; how often.
@@ -139,13 +135,6 @@ pub fn command(root: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_outlast-web"));
     command.args(["--listen", "127.0.0.1:0", "--root"]).arg(root);
     command
-}
-
-/// Children of all threads of a process.
-pub fn children(process: u32) -> Vec<u32> {
-    let Ok(threads) = std::fs::read_dir(format!("/proc/{process}/task")) else { return Vec::new() };
-    let lists = threads.flatten().map(|thread| std::fs::read_to_string(thread.path().join("children")));
-    lists.flatten().flat_map(|list| list.split(' ').filter_map(|n| n.trim().parse().ok()).collect::<Vec<_>>()).collect()
 }
 
 /// A connection, and what has come there.
@@ -224,4 +213,17 @@ pub fn bytes(length: usize, seed: u64) -> Vec<u8> {
         (state >> 24) as u8
     };
     (0..length).map(|_| next()).collect()
+}
+
+/// Files of many sizes, around the borders of pieces and buffers, and with names of all kinds.
+pub fn site() -> Vec<(String, Vec<u8>)> {
+    let sizes = [0, 1, 4_095, 4_096, 4_097, 65_535, 65_536, 65_537, 131_072, 1_000_000, 5_000_000];
+    let sized = sizes.into_iter().map(|size| (format!("sizes/{size}"), bytes(size, size as u64)));
+    let named = [
+        ("index.html", b"<p>root".to_vec()),
+        ("folder/index.html", b"<p>folder".to_vec()),
+        ("folder/deep er/caf\u{e9}+&.txt", b"words".to_vec()),
+        ("bare/picture.png", b"png".to_vec()),
+    ];
+    sized.chain(named.map(|(name, bytes)| (name.to_string(), bytes))).collect()
 }

@@ -109,12 +109,7 @@ impl Front {
         self.table.with(&self.locks, WORKERS + worker as u32, |table| {
             match served {
                 Some((connection, Next::Turn)) => table.ready.push_back(connection),
-                Some((mut connection, next)) => {
-                    // Who is told of it waits for the lock that we have, and finds it parked then.
-                    if self.watch(&mut connection, next).is_ok() {
-                        table.parked.insert(connection.token, connection);
-                    }
-                }
+                Some((connection, next)) => self.park(table, connection, next),
                 None => {}
             }
             let next = table.ready.pop_front();
@@ -123,6 +118,13 @@ impl Front {
             }
             next
         })
+    }
+
+    /// Who is told of it waits for the table's lock, and finds it parked then. One that cannot be watched ends here.
+    fn park(&self, table: &mut Table, mut connection: Box<Connection>, next: Next) {
+        if self.watch(&mut connection, next).is_ok() {
+            table.parked.insert(connection.token, connection);
+        }
     }
 
     /// Has the kernel tell once.

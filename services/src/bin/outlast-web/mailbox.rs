@@ -69,8 +69,8 @@ fn words<const N: usize>(page: &Mapped, at: usize) -> Result<[u64; N], Unusable>
     let mut bytes = [0; 64];
     page.read(at, &mut bytes)?;
     let mut words = [0; N];
-    for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<8>().0) {
-        *word = u64::from_le_bytes(*bytes);
+    for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
+        *word = bytes.try_into().map_or(0, u64::from_le_bytes);
     }
     Ok(words)
 }

@@ -1,0 +1,113 @@
+//! What was measured, and what follows from it.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::crashes::{bins, dip, Crash, Dip};
+use crate::load::Load;
+use crate::servers::Server;
+
+/// One server under load once.
+pub struct Run {
+    pub server: Server,
+    pub load: Load,
+    pub crashes: Vec<Crash>,
+}
+
+/// All runs of a server.
+#[derive(Serialize)]
+pub struct Measured {
+    pub server: &'static str,
+    /// Requests a second, each run's.
+    pub throughput: Vec<f64>,
+    pub mean: f64,
+    /// Of a sample; 0 where there is but one.
+    pub deviation: f64,
+    /// Requests that got no answer, or a wrong one.
+    pub failed: u64,
+    /// Requests a second in each tenth of a second, on average over the runs.
+    pub over_time: Vec<f64>,
+    /// What crashes are seen by; in a server without crashes what is seen at the same moments.
+    pub crashes: Vec<Seen>,
+}
+
+/// What is seen of the crashes of a component: medians over the runs.
+#[derive(Serialize)]
+pub struct Seen {
+    pub component: &'static str,
+    /// How many.
+    pub count: usize,
+    pub lowest: f64,
+    pub seconds: f64,
+    pub gap_seconds: f64,
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
+}
+
+/// `moments`: crashes that servers without any are compared at.
+pub fn measured(server: Server, runs: &[Run], length: Duration, moments: &[Crash]) -> Measured {
+    let runs: Vec<&Run> = runs.iter().filter(|run| run.server == server).collect();
+    let throughput: Vec<f64> = runs.iter().map(|run| run.load.done.len() as f64 / length.as_secs_f64()).collect();
+    let count = throughput.len() as f64;
+    let mean = throughput.iter().sum::<f64>() / count.max(1.0);
+    let squares: f64 = throughput.iter().map(|one| (one - mean) * (one - mean)).sum();
+    let deviation = if count > 1.0 { (squares / (count - 1.0)).sqrt() } else { 0.0 };
+    let all: Vec<Vec<u64>> = runs.iter().map(|run| bins(&run.load, length)).collect();
+    let bin = |at: usize| all.iter().filter_map(|bins| bins.get(at)).sum::<u64>() as f64 * 10.0 / count.max(1.0);
+    let over_time = (0..all.first().map_or(0, Vec::len)).map(bin).collect();
+    let mut crashes = Vec::new();
+    let mut names: Vec<&'static str> = moments.iter().map(|crash| crash.component).collect();
+    names.dedup();
+    names.truncate(crate::crashes::COMPONENTS.len());
+    for component in names {
+        let of = |run: &&Run| -> Vec<Dip> {
+            let list = if server == Server::Crashes { &run.crashes } else { moments };
+            let these = list.iter().filter(|crash| crash.component == component);
+            these.map(|crash| dip(&run.load, length, crash.at)).collect()
+        };
+        let dips: Vec<Dip> = runs.iter().flat_map(of).collect();
+        let value = |of: fn(&Dip) -> f64| median(dips.iter().map(of).collect());
+        let (lowest, seconds, gap_seconds) = (value(|dip| dip.lowest), value(|dip| dip.seconds), value(|dip| dip.gap));
+        crashes.push(Seen { component, count: dips.len(), lowest, seconds, gap_seconds });
+    }
+    let failed = runs.iter().map(|run| run.load.failed).sum();
+    Measured { server: server.name(), throughput, mean, deviation, failed, over_time, crashes }
+}
+
+/// As tables of a page.
+pub fn tables(all: &[Measured]) -> String {
+    let base = all.iter().find(|measured| measured.server == Server::Base.name()).map(|measured| measured.mean);
+    let mut text = "| server | requests a second | of base | failed |\n|---|---|---|---|\n".to_string();
+    for one in all {
+        let part = base.map_or("–".into(), |base| format!("{:+.1} %", (one.mean / base - 1.0) * 100.0));
+        text.push_str(&format!(
+            "| {} | {:.0} ± {:.0} | {part} | {} |\n",
+            one.server, one.mean, one.deviation, one.failed
+        ));
+    }
+    let find = |server: Server| all.iter().find(|measured| measured.server == server.name());
+    if let (Some(crashed), Some(quiet)) = (find(Server::Crashes), find(Server::Glue)) {
+        text.push_str(
+            "\n| crash of | crashes | lowest tenth of a second | until as before | longest without an answer |\n",
+        );
+        text.push_str("|---|---|---|---|---|\n");
+        let row = |name: &str, seen: &[&Seen]| {
+            let count: usize = seen.iter().map(|seen| seen.count).sum();
+            let value = |of: fn(&Seen) -> f64| median(seen.iter().map(|seen| of(seen)).collect());
+            let (lowest, seconds) = (value(|s| s.lowest) * 100.0, value(|s| s.seconds));
+            format!(
+                "| {name} | {count} | {lowest:.0} % | {seconds:.1} s | {:.1} ms |\n",
+                value(|s| s.gap_seconds) * 1e3
+            )
+        };
+        for seen in &crashed.crashes {
+            text.push_str(&row(seen.component, &[seen]));
+        }
+        text.push_str(&row("none (the same moments without crashes)", &quiet.crashes.iter().collect::<Vec<_>>()));
+    }
+    text
+}
