@@ -6,10 +6,10 @@ use std::process::Command;
 fn the_figure_has_every_server_and_every_crash_and_no_failed_request() {
     let folder = tempfile::tempdir().expect("a folder");
     let (json, svg) = (folder.path().join("figure.json"), folder.path().join("figure.svg"));
-    for keep in [[].as_slice(), &["--keep-alive"]] {
+    for options in [[].as_slice(), &["--keep-alive", "--alone"]] {
         let mut bench = Command::new(env!("CARGO_BIN_EXE_glue-web-bench"));
-        bench.args(["--runs", "2", "--length", "2s", "--crash-every", "300ms", "--json"]).arg(&json);
-        bench.arg("--svg").arg(&svg).args(keep);
+        bench.args(["--runs", "2", "--length", "2100ms", "--crash-every", "300ms", "--json"]).arg(&json);
+        bench.arg("--svg").arg(&svg).args(options);
         let said = bench.output().expect("the command");
         let text = String::from_utf8_lossy(&said.stdout);
         assert!(said.status.success(), "{text}{}", String::from_utf8_lossy(&said.stderr));

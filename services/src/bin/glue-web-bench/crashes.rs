@@ -8,8 +8,8 @@ use crate::load::Load;
 
 /// In the order in which they are killed.
 pub const COMPONENTS: [&str; 6] = ["scheduler", "memory", "fs", "lock", "event", "timer"];
-/// What is looked at after a crash.
-const AFTER: u64 = 2_000_000_000;
+/// What is looked at after a crash at most.
+pub const AFTER: Duration = Duration::from_secs(2);
 /// A bin of the time over which requests are counted.
 pub const BIN: u64 = 100_000_000;
 
@@ -20,9 +20,9 @@ pub struct Crash {
     pub at: u64,
 }
 
-/// The middles of all periods of that length.
+/// The middles of all periods of that length that end in time.
 pub fn moments(every: Duration, length: Duration) -> Vec<Duration> {
-    (0u32..).map(|number| every * number + every / 2).take_while(|moment| *moment < length).collect()
+    (0u32..).map(|number| every * number + every / 2).take_while(|moment| *moment + every / 2 <= length).collect()
 }
 
 /// Kills a component of the server at each of these moments; those that died.
@@ -64,8 +64,8 @@ pub fn bins(load: &Load, length: Duration) -> Vec<u64> {
     bins
 }
 
-/// What is seen of the moment `at`.
-pub fn dip(load: &Load, length: Duration, at: u64) -> Dip {
+/// What is seen of the moment `at` for so long after it.
+pub fn dip(load: &Load, length: Duration, at: u64, after: Duration) -> Dip {
     let mut all = bins(load, length);
     all.sort_unstable();
     let median = all.get(all.len() / 2).copied().unwrap_or(0).max(1) as f64;
@@ -74,9 +74,9 @@ pub fn dip(load: &Load, length: Duration, at: u64) -> Dip {
         let first = load.done.partition_point(|done| *done < from);
         load.done[first..].partition_point(|done| *done < from + BIN) as f64
     };
-    let end = (at + AFTER).min(length.as_nanos() as u64);
-    let starts = || (at..end.saturating_sub(BIN)).step_by(BIN as usize);
-    let lowest = starts().map(count).fold(f64::INFINITY, f64::min) / median;
+    let end = (at + after.as_nanos() as u64).min(length.as_nanos() as u64);
+    let starts = || (at..(end + 1).saturating_sub(BIN)).step_by(BIN as usize);
+    let lowest = starts().map(count).reduce(f64::min).unwrap_or(0.0) / median;
     let low = starts().take_while(|from| count(*from) < 0.9 * median).count() as u64;
     let first = load.done.partition_point(|done| *done < at);
     let mut last = at;
@@ -92,7 +92,7 @@ pub fn dip(load: &Load, length: Duration, at: u64) -> Dip {
 mod tests {
     use std::time::Duration;
 
-    use super::{bins, dip, moments};
+    use super::{bins, dip, moments, AFTER};
     use crate::load::Load;
 
     #[test]
@@ -103,9 +103,9 @@ mod tests {
         let (load, length) = (Load { done, failed: 0 }, Duration::from_secs(5));
         let counts = bins(&load, length);
         assert_eq!((counts.len(), counts[19], counts[20], counts[23], counts[25]), (50, 100, 0, 50, 100));
-        let there = dip(&load, length, 2_000_000_000);
+        let there = dip(&load, length, 2_000_000_000, AFTER);
         assert!((there.lowest, there.seconds) == (0.0, 0.5) && (0.3..0.303).contains(&there.gap), "{there:?}");
-        let before = dip(&load, length, 4_000_000_000 - 3_900_000_000);
+        let before = dip(&load, length, 100_000_000, AFTER);
         assert!(before.seconds == 0.0 && before.gap < 0.12, "{before:?}");
     }
 
@@ -113,5 +113,6 @@ mod tests {
     fn crashes_are_in_the_middle_of_their_periods() {
         let moments = moments(Duration::from_secs(10), Duration::from_secs(60));
         assert_eq!(moments.iter().map(Duration::as_secs).collect::<Vec<_>>(), [5, 15, 25, 35, 45, 55]);
+        assert!(super::moments(Duration::from_secs(3), Duration::from_secs(2)).is_empty());
     }
 }

@@ -99,7 +99,9 @@ fn measure(options: &Options) -> Result<u64, Box<dyn std::error::Error>> {
     let names = crashes::COMPONENTS.iter().copied().cycle();
     let planned: Vec<Crash> =
         moments.iter().zip(names).map(|(at, component)| Crash { component, at: at.as_nanos() as u64 }).collect();
-    let all: Vec<Measured> = wanted.iter().map(|server| measured(*server, &runs, options.length, &planned)).collect();
+    let after = crashes::AFTER.min(options.crash_every);
+    let all: Vec<Measured> =
+        wanted.iter().map(|server| measured(*server, &runs, options.length, &planned, after)).collect();
     print!("{}", tables(&all));
     if let Some(path) = &options.json {
         std::fs::write(path, serde_json::to_vec_pretty(&all)?)?;

@@ -48,8 +48,8 @@ fn median(mut values: Vec<f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
-/// `moments`: crashes that servers without any are compared at.
-pub fn measured(server: Server, runs: &[Run], length: Duration, moments: &[Crash]) -> Measured {
+/// `moments`: crashes that servers without any are compared at; what is seen for so long `after` each counts.
+pub fn measured(server: Server, runs: &[Run], length: Duration, moments: &[Crash], after: Duration) -> Measured {
     let runs: Vec<&Run> = runs.iter().filter(|run| run.server == server).collect();
     let throughput: Vec<f64> = runs.iter().map(|run| run.load.done.len() as f64 / length.as_secs_f64()).collect();
     let count = throughput.len() as f64;
@@ -67,7 +67,7 @@ pub fn measured(server: Server, runs: &[Run], length: Duration, moments: &[Crash
         let of = |run: &&Run| -> Vec<Dip> {
             let list = if server == Server::Crashes { &run.crashes } else { moments };
             let these = list.iter().filter(|crash| crash.component == component);
-            these.map(|crash| dip(&run.load, length, crash.at)).collect()
+            these.map(|crash| dip(&run.load, length, crash.at, after)).collect()
         };
         let dips: Vec<Dip> = runs.iter().flat_map(of).collect();
         let value = |of: fn(&Dip) -> f64| median(dips.iter().map(of).collect());
