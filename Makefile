@@ -1,7 +1,7 @@
 # make demo, make test, make bench: all a fresh Debian 12 with a Rust toolchain needs.
 CASES = cargo test --release -p outlast-cases
 
-.PHONY: build demo test bench campaign campaign-programs evaluation evaluation-rmk soak mutants power oom fuzz licences lint install-deps
+.PHONY: build demo test bench campaign campaign-programs evaluation evaluation-rmk evaluation-web soak mutants power oom fuzz licences lint install-deps
 
 build: install-deps
 	cargo build --release --workspace
@@ -76,6 +76,12 @@ evaluation-rmk: build
 campaign: build campaign-programs
 	target/release/glue-campaign $(CAMPAIGN) 2>target/campaign.log
 	target/release/glue-campaign --single $(CAMPAIGN) 2>>target/campaign.log
+
+# The web server on components over time, with crashes, beside Apache and nginx: SuperGlue's Figure 7; half an hour.
+# WEB="--runs 1 --alone", for example, goes to the program.
+evaluation-web: build
+	target/release/glue-web-bench --svg docs/evaluation/superglue-figure-7.svg $(WEB)
+	target/release/glue-web-bench --keep-alive $(WEB)
 
 # Faults in real programs, by themselves and protected; some ten minutes. Results lie in target/campaigns, so that what was interrupted
 # goes on; remove that folder to begin anew. Writes docs/evaluation/faults.md; PROGRAMS="gzip dash" takes fewer.
