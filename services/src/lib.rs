@@ -1,6 +1,7 @@
 //! System services as components that can be micro-rebooted. `interfaces` says what each offers; its stubs, with the code
 //! that recovers its clients' descriptors, are written by glue when this is built.
 
+pub mod by_hand;
 pub mod event;
 pub mod faulty;
 pub mod fs;

@@ -36,6 +36,17 @@ fn one_thread_at_a_time_holds_a_lock_whose_component_is_killed_again_and_again()
 }
 
 #[test]
+fn recovery_that_is_written_by_hand_keeps_what_the_generated_one_keeps() {
+    let mut all = 0;
+    while all < 15 {
+        let (seen, kills) = contend(Some("by-hand"), 150, Duration::from_secs(120));
+        println!("{kills} kills");
+        assert_eq!(seen, Seen::Right((THREADS * 150) as usize));
+        all += kills;
+    }
+}
+
+#[test]
 fn without_r0_a_lock_that_is_held_is_free_again() {
     let mut seen = (0..20).map(|_| contend(Some("r0"), 300, Duration::from_secs(20)).0);
     assert!(seen.any(|seen| seen != Seen::Right((THREADS * 300) as usize)));

@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
 use outlast_glue_rt::{Channel, Handle, Interrupted, Request, Spec, System};
+use outlast_services::by_hand;
 use outlast_services::stubs::lock::{operation, Client};
 
 const CALLS: u32 = 2_000;
@@ -23,15 +24,20 @@ fn main() {
     let raw_lock = raw_lock(&channel);
     let lock = client.lock_alloc().expect("a lock");
     let mut pipe = Pipe::new();
-    let mut seen: [(&str, Vec<f64>); 8] = [
+    let by_hand = by_hand::lock::Client::new(channel.clone());
+    let own = by_hand.lock_alloc().expect("a lock");
+    let mut seen: [(&str, Vec<f64>); 11] = [
         ("pipe round trip", Vec::new()),
         ("call", Vec::new()),
         ("tracking: of a call that changes nothing", Vec::new()),
         ("tracking: of one that takes or releases", Vec::new()),
         ("tracking: nothing (how exact this is)", Vec::new()),
+        ("the same by hand: of a call that changes nothing", Vec::new()),
+        ("the same by hand: of one that takes or releases", Vec::new()),
         ("micro-reboot, from the notice of the death", Vec::new()),
         ("kill until the first call is answered", Vec::new()),
         ("recovery of a descriptor, beyond the call", Vec::new()),
+        ("the same by hand", Vec::new()),
     ];
     let mut raw_lock = raw_lock;
     for _ in 0..rounds {
@@ -58,15 +64,28 @@ fn main() {
         };
         note(3, beside(CALLS, turn, tracked_turn).1 / 2.0);
         note(4, beside(CALLS, pretake, pretake).1);
+        note(5, beside(CALLS, pretake, || assert!(by_hand.lock_pretake(own, 1).is_ok())).1);
+        let own_turn = || {
+            by_hand.lock_take(own, 1).expect("free");
+            by_hand.lock_release(own, 1).expect("ours");
+        };
+        note(6, beside(CALLS, turn, own_turn).1 / 2.0);
         let tracked = plain + beyond;
         let many: Vec<u64> = (0..DESCRIPTORS).map(|_| client.lock_alloc().expect("a lock")).collect();
+        let own_many: Vec<u64> = (0..DESCRIPTORS).map(|_| by_hand.lock_alloc().expect("a lock")).collect();
         let killed = kill(&handle);
         client.lock_pretake(lock, 1).expect("a reply");
-        note(6, killed.elapsed().as_secs_f64() * 1e6);
-        note(5, handle.last_reboot().as_secs_f64() * 1e6);
+        note(8, killed.elapsed().as_secs_f64() * 1e6);
+        note(7, handle.last_reboot().as_secs_f64() * 1e6);
         let mut each_one = many.iter();
         let all = each(DESCRIPTORS, || assert!(client.lock_pretake(*each_one.next().expect("one left"), 1).is_ok()));
-        note(7, all - tracked);
+        note(9, all - tracked);
+        let mut each_one = own_many.iter();
+        let all = each(DESCRIPTORS, || assert!(by_hand.lock_pretake(*each_one.next().expect("one left"), 1).is_ok()));
+        note(10, all - tracked);
+        for one in own_many {
+            by_hand.lock_free(one).expect("free");
+        }
         for one in many {
             client.lock_free(one).expect("free");
         }

@@ -1,10 +1,11 @@
 //! Threads that contend for a lock, as a client that tests run: `lock-contenders THREADS ROUNDS [MECHANISM]`. Each writes
 //! `+N` when it has the lock and `-N` before it gives it back, so that others can see from outside who holds it when.
-//! MECHANISM: with stubs that lack it.
+//! MECHANISM: with stubs that lack it; `by-hand`: with recovery that is written by hand.
 
 use std::process::ExitCode;
 
 use outlast_glue_rt::Grant;
+use outlast_services::by_hand::lock as by_hand;
 
 macro_rules! contend {
     ($stubs:ident, $channel:expr, $threads:expr, $rounds:expr) => {{
@@ -63,6 +64,7 @@ fn main() -> ExitCode {
     };
     let outcome = match arguments.get(2).map(String::as_str) {
         None => contend!(whole, channel, threads, rounds),
+        Some("by-hand") => contend!(by_hand, channel, threads, rounds),
         Some("r0") => contend!(without_r0, channel, threads, rounds),
         Some("t0") => contend!(without_t0, channel, threads, rounds),
         Some("t1") => contend!(without_t1, channel, threads, rounds),
