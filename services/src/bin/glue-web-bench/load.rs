@@ -19,6 +19,8 @@ pub struct Load {
     /// When each right answer was there, in nanoseconds since the beginning, in order.
     pub done: Vec<u64>,
     pub failed: u64,
+    /// Why the first of some client did.
+    pub why: Option<String>,
 }
 
 /// So many clients at once for so long; `keep`: on connections that stay, else on a new one for each request, as ab does.
@@ -33,6 +35,7 @@ pub fn ask(site: &Site<'_>, clients: usize, keep: bool, length: Duration) -> Loa
         each.fold(Load::default(), |mut all, one| {
             all.done.extend(one.done);
             all.failed += one.failed;
+            all.why = all.why.or(one.why);
             all
         })
     });
@@ -53,8 +56,13 @@ fn client(site: &Site<'_>, keep: bool, start: Instant, over: &AtomicBool) -> Loa
                 load.done.push(start.elapsed().as_nanos() as u64);
                 connection = keep.then_some(socket);
             }
-            Ok((_, false)) | Err(_) => {
+            outcome => {
                 load.failed += 1;
+                let when = start.elapsed();
+                load.why.get_or_insert_with(|| match outcome {
+                    Err(error) => format!("after {when:.1?}: {error}"),
+                    Ok(_) => format!("after {when:.1?}: another answer than the page"),
+                });
                 // Where there is nobody, not all time goes into asking.
                 std::thread::sleep(Duration::from_millis(1));
             }

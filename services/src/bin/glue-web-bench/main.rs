@@ -93,6 +93,9 @@ fn measure(options: &Options) -> Result<u64, Box<dyn std::error::Error>> {
                 (load, killer.and_then(|killer| killer.join().ok()).unwrap_or_default())
             });
             eprintln!("run {number} of {}: {}: {} requests", options.runs, server.name(), load.done.len());
+            if let Some(why) = &load.why {
+                eprintln!("glue-web-bench: {} requests failed, one of the first {why}", load.failed);
+            }
             runs.push(Run { server: *server, load, crashes });
         }
     }
