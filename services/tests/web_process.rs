@@ -51,9 +51,14 @@ fn nothing_of_it_is_left_when_it_has_ended_however() {
 fn without_recovery_the_server_works_until_a_component_dies() {
     for component in COMPONENTS {
         let mut web = Web::start(&site(), &["--stubs", "base"]);
-        assert!(web.client().get("sizes/1000000").body == site()[9].1);
+        let mut client = web.client();
+        assert!(client.get("sizes/1000000").body == site()[9].1);
         let template = web.template(component);
-        kill(children(template)[0], libc::SIGKILL);
+        let instance = children(template)[0];
+        kill(instance, libc::SIGKILL);
+        await_that(|| !children(template).contains(&instance));
+        // Its pages are to be given back to a memory manager that has never heard of them.
+        drop(client);
         // The next call of it is one too many, and each of these requests makes one; but that of the RAM file system finds
         // one that works, without the files.
         let lost = AtomicBool::new(false);
