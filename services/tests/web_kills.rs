@@ -7,7 +7,8 @@ mod web;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use support::Chance;
+use outlast_services::processes::children;
+use support::{kill, Chance};
 use web::{bytes, Kills, Web, COMPONENTS};
 
 /// Around the borders of pieces and buffers.
@@ -150,6 +151,24 @@ fn ab_counts_no_failed_request_while_components_are_killed() {
         }
     });
     println!("{kills} kills");
+}
+
+#[test]
+fn clients_wait_for_a_component_that_hangs_to_be_replaced_and_notice_nothing_else() {
+    let web = Web::start(&files(), &PATIENT);
+    for component in COMPONENTS {
+        let template = web.template(component);
+        let instance = children(template)[0];
+        kill(instance, libc::SIGSTOP);
+        let mut requests = 0;
+        while children(template).contains(&instance) {
+            // A new connection each time, which needs memory of its own.
+            assert!(web.client().get("folder/6").body == files()[6].1);
+            requests += 1;
+        }
+        assert!(web.client().get("folder/8").body == files()[8].1);
+        println!("{component}: {requests} requests");
+    }
 }
 
 #[test]

@@ -41,6 +41,11 @@ pub fn run(server: u32, moments: &[Duration]) -> Vec<Crash> {
     crashes
 }
 
+/// The processes that serve now, of all components of the server.
+pub fn instances(server: u32) -> Vec<u32> {
+    COMPONENTS.iter().filter_map(|component| template(server, component)).flat_map(children).collect()
+}
+
 /// What clients see of a moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Dip {

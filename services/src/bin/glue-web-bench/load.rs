@@ -5,8 +5,8 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Nobody waits longer for an answer: then it has failed.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Nobody waits longer for an answer: then it has failed. On a busy machine an answer may take half a minute.
+const PATIENCE: Duration = Duration::from_secs(600);
 
 pub struct Site<'a> {
     pub address: SocketAddr,

@@ -84,19 +84,19 @@ fn measure(options: &Options) -> Result<u64, Box<dyn std::error::Error>> {
     let mut runs = Vec::new();
     for number in 1..=options.runs {
         for server in &wanted {
-            let running = servers::start(*server, &page, options.workers)?;
-            let site = Site { address: running.address, page: &page };
-            let (load, crashes) = std::thread::scope(|scope| {
-                let (process, moments) = (running.process(), &moments);
-                let killer = (*server == Server::Crashes).then(|| scope.spawn(move || crashes::run(process, moments)));
-                let load = load::ask(&site, options.clients as usize, options.keep_alive, options.length);
-                (load, killer.and_then(|killer| killer.join().ok()).unwrap_or_default())
-            });
-            eprintln!("run {number} of {}: {}: {} requests", options.runs, server.name(), load.done.len());
-            if let Some(why) = &load.why {
-                eprintln!("glue-web-bench: {} requests failed, one of the first {why}", load.failed);
+            let run = loop {
+                let (run, whole) = one_run(*server, &page, &moments, options)?;
+                if whole {
+                    break run;
+                }
+                // A component that has no processor for two seconds is taken to hang, and base does not get over that.
+                eprintln!("run {number} of {}: {}: again, for a component was replaced", options.runs, server.name());
+            };
+            eprintln!("run {number} of {}: {}: {} requests", options.runs, server.name(), run.load.done.len());
+            if let Some(why) = &run.load.why {
+                eprintln!("glue-web-bench: {} requests failed, one of the first {why}", run.load.failed);
             }
-            runs.push(Run { server: *server, load, crashes });
+            runs.push(run);
         }
     }
     let names = crashes::COMPONENTS.iter().copied().cycle();
@@ -114,4 +114,19 @@ fn measure(options: &Options) -> Result<u64, Box<dyn std::error::Error>> {
     }
     std::io::stdout().flush()?;
     Ok(all.iter().map(|measured| measured.failed).sum())
+}
+
+/// A server under load once; false: it is base, and lost a component meanwhile.
+fn one_run(server: Server, page: &[u8], moments: &[Duration], options: &Options) -> std::io::Result<(Run, bool)> {
+    let running = servers::start(server, page, options.workers)?;
+    let site = Site { address: running.address, page };
+    let process = running.process();
+    let before = crashes::instances(process);
+    let (load, crashes) = std::thread::scope(|scope| {
+        let killer = (server == Server::Crashes).then(|| scope.spawn(move || crashes::run(process, moments)));
+        let load = load::ask(&site, options.clients as usize, options.keep_alive, options.length);
+        (load, killer.and_then(|killer| killer.join().ok()).unwrap_or_default())
+    });
+    let whole = server != Server::Base || crashes::instances(process) == before;
+    Ok((Run { server, load, crashes }, whole))
 }
