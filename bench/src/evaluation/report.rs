@@ -41,10 +41,11 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Whether figures of both may stand beside each other.
+    /// Whether figures of both may stand beside each other: of a machine of the same kind, with the same version of the kernel, whoever built it.
     pub fn is_like(&self, other: &Self) -> bool {
         let same = |Self { outlast, machine, seed, quick }: &Self| {
-            (outlast.clone(), machine.kernel.clone(), machine.processor.clone(), machine.processors, *seed, *quick)
+            let version = machine.kernel.split('-').next().map(str::to_owned);
+            (outlast.clone(), version, machine.processor.clone(), machine.processors, *seed, *quick)
         };
         same(self) == same(other)
     }
@@ -96,13 +97,13 @@ impl Report {
         let results = match &self.from {
             Some(file) if takes_all => read(file)?,
             Some(file) => {
-                let (earlier, new): (T, T) = (read(file)?, measure()?);
-                if !earlier.origin().is_like(new.origin()) {
+                let earlier: T = read(file)?;
+                if !earlier.origin().is_like(&self.origin(Machine::prepare())) {
                     return Err(Failure::NotHere(
                         "the earlier run had another machine, seed, length or outlast".into(),
                     ));
                 }
-                beside(earlier, new)
+                beside(earlier, measure()?)
             }
             None => measure()?,
         };
@@ -126,4 +127,31 @@ impl Report {
 fn read<T: DeserializeOwned>(file: &Path) -> Outcome<T> {
     let text = fs::read_to_string(file).tried_on(file)?;
     serde_json::from_str(&text).map_err(|e| Failure::Unreadable(file.display().to_string(), e.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn origin(kernel: &str, processors: usize) -> Origin {
+        let machine = Machine {
+            kernel: kernel.into(),
+            processor: "x86".into(),
+            processors,
+            memory_mib: 1024,
+            load: 0.5,
+            user: "root".into(),
+            priority: 0,
+        };
+        Origin { outlast: "0.1.0".into(), machine, seed: 1, quick: false }
+    }
+
+    #[test]
+    fn figures_of_another_kernel_or_machine_do_not_stand_beside_each_other() {
+        let own = origin("6.18.44-amd64", 2);
+        assert!(own.is_like(&origin("6.18.44-cloud", 2)));
+        assert!(!own.is_like(&origin("6.18.45-amd64", 2)));
+        assert!(!own.is_like(&origin("6.18.44-amd64", 4)));
+        assert!(!own.is_like(&Origin { seed: 2, ..own.clone() }));
+    }
 }
