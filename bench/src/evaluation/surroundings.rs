@@ -1,5 +1,6 @@
 //! Who else used the machine while something was measured: what the figures must be read with.
 
+use crate::machine::Machine;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::time::{Instant, SystemTime};
@@ -7,6 +8,9 @@ use std::time::{Instant, SystemTime};
 /// Of the whole machine, over the time of one section.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Surroundings {
+    /// Processors and kernel: parts of a page may come from several machines.
+    #[serde(default)]
+    pub machine: String,
     /// RFC 3339, UTC.
     pub began: String,
     /// Seconds.
@@ -70,6 +74,7 @@ impl Watch {
         let share = (now.stolen - self.ticks.stolen) as f64 / (now.all - self.ticks.all).max(1) as f64;
         let waited = waited(&read("/proc/pressure/cpu")).zip(self.waited_us);
         Surroundings {
+            machine: Machine::name(),
             began: humantime::format_rfc3339_seconds(self.began.0).to_string(),
             took,
             load: [self.load, load()],
@@ -81,14 +86,14 @@ impl Watch {
 
 /// When it was measured, and who else used the machine.
 pub fn in_words(surroundings: Option<&Surroundings>) -> String {
-    let Some(Surroundings { began, took, load, steal, waited }) = surroundings else {
+    let Some(Surroundings { machine, began, took, load, steal, waited }) = surroundings else {
         return "Not measured in this run.\n".into();
     };
     let waited = waited.map_or(String::new(), |share| {
         format!(", and in {share:.0} % of the time some process waited for a processor")
     });
     format!(
-        "Measured from {began} on for {took:.0} s: load {:.2} before and {:.2} after, {steal:.1} % of the processors' time stolen by the host{waited}.\n",
+        "Measured on {machine} from {began} on for {took:.0} s: load {:.2} before and {:.2} after, {steal:.1} % of the processors' time stolen by the host{waited}.\n",
         load[0], load[1]
     )
 }

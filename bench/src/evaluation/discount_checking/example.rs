@@ -43,6 +43,7 @@ pub fn computation() -> Computation {
 
 pub fn results() -> Results {
     let surroundings = Surroundings {
+        machine: "2 × x86, Linux 6.18".into(),
         began: "2026-01-01T00:00:00Z".into(),
         took: 10.0,
         load: [0.5, 1.25],
