@@ -47,12 +47,21 @@ fn memory(process: u32) -> u64 {
     line.split_whitespace().nth(1).and_then(|number| number.parse().ok()).expect("a number")
 }
 
+/// How many sockets a process has.
+fn sockets(process: u32) -> usize {
+    let all = std::fs::read_dir(format!("/proc/{process}/fd")).expect("a process");
+    let is_socket = |entry: &std::fs::DirEntry| {
+        std::fs::read_link(entry.path()).is_ok_and(|to| to.to_string_lossy().starts_with("socket:"))
+    };
+    all.flatten().filter(is_socket).count()
+}
+
 #[test]
-fn clients_that_are_slow_are_ended_and_those_that_never_read_take_no_memory() {
+fn clients_that_are_slow_or_never_read_are_ended_and_take_no_memory_meanwhile() {
     let web = Web::start(&site(), &["--timeout", "2s", "--connections", "200"]);
     let mut good = web.client();
     assert_eq!(good.get("").status, 200);
-    let before = memory(web.process());
+    let (before, open) = (memory(web.process()), sockets(web.process()));
     let mut never: Vec<_> = (0..60).map(|_| web.client()).collect();
     for client in &mut never {
         // Fifty times five megabytes that it does not take.
@@ -89,9 +98,25 @@ fn clients_that_are_slow_are_ended_and_those_that_never_read_take_no_memory() {
     for mut client in silent {
         assert_eq!(client.socket.read(&mut [0]).expect("the end"), 0);
     }
+    // Whoever begins to read before its end may have it all.
+    let mut looks = 0;
+    while sockets(web.process()) > open {
+        looks += 1;
+        assert!(looks < 600, "clients that never read stay");
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    for client in never {
+        // What the kernel took for it, then the end, far from all.
+        let mut client = client;
+        let mut count = 0;
+        let mut bytes = [0; 65_536];
+        while let Ok(more @ 1..) = client.socket.read(&mut bytes) {
+            count += more;
+        }
+        assert!(count < 50 * 5_000_000);
+    }
     let more = memory(web.process()).saturating_sub(before);
     assert!(more < 60_000, "{more} KiB more");
-    drop(never);
     assert_eq!(web.client().get("").status, 200);
 }
 
