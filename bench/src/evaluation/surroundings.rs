@@ -9,7 +9,6 @@ use std::time::{Instant, SystemTime};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Surroundings {
     /// Processors and kernel: parts of a page may come from several machines.
-    #[serde(default)]
     pub machine: String,
     /// RFC 3339, UTC.
     pub began: String,

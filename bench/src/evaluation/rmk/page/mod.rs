@@ -44,7 +44,7 @@ has the figures of every single run.
 {quick}
 | | the paper | here |
 |---|---|---|
-| machine | Pentium 4, 1.5 GHz, Linux 2.6.11; clients on another one | {} × {}, {} MiB, Linux {}; clients on the other processor |
+| machine | Pentium 4, 1.5 GHz, Linux 2.6.11; clients on another one | {} × {}, {} MiB, Linux {}, of what was measured last: each table says its own; clients on the other processor |
 | system | a module of the kernel; Apache 2.0.55, gzip, ns2 | outlast {outlast}, no module of the kernel; lighttpd, gzip, ns-3; run by {}, nice {} |
 | figures | means with 95 % confidence | the same; seed {seed}, numbers of faults, sessions and kills × {scale} |
 ",
