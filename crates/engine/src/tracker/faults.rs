@@ -113,18 +113,17 @@ impl Faults {
                     listed = listed.and_then(|n| samples.take(&mut note).map(|more| n + more));
                     now = fault_count();
                 }
-                let taken = now.wrapping_sub(core::mem::replace(&mut self.known, now));
+                let taken = self.account(now);
                 listed.and_then(|listed| taken.checked_sub(listed))
             }
-            Source::Count => Some(self.account()),
+            Source::Count => Some(self.account(fault_count())),
         };
         let addresses = room.get_mut(..n)?;
         unlisted.map(|unlisted| News { addresses, unlisted })
     }
 
-    /// Faults taken since the last time.
-    fn account(&mut self) -> u64 {
-        let now = fault_count();
+    /// Of `now` faults those taken since the last time.
+    fn account(&mut self, now: u64) -> u64 {
         now.wrapping_sub(core::mem::replace(&mut self.known, now))
     }
 
