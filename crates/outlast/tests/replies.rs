@@ -5,8 +5,12 @@ mod support;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 use support::{finish, kill, said, Home};
+
+/// The signal by which the engine is knocked at.
+const KNOCK: i32 = 64;
 
 /// Answers each request with ten bytes.
 const SERVER: &str = "import os, socket, time
@@ -21,6 +25,22 @@ while True:
     while client.recv(100):
         count += 1
         client.sendall(REPLY)
+";
+/// Answers with as many bytes of a file as a call is made to send while there is room for them, and ends when one sends less.
+const SENDER: &str = "import ctypes, select, socket, sys, tempfile
+send = ctypes.CDLL(None, use_errno=True).sendfile
+file = tempfile.TemporaryFile()
+file.write(b'0' * LENGTH)
+file.flush()
+listener = socket.create_server(('127.0.0.1', 0))
+print(listener.getsockname()[1], flush=True)
+client = listener.accept()[0]
+client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 * LENGTH)
+client.setblocking(False)
+while select.select([client], [], []) and client.recv(100):
+    sent = send(client.fileno(), file.fileno(), ctypes.byref(ctypes.c_long(0)), LENGTH)
+    if sent != LENGTH:
+        sys.exit(f'sent {sent}, error {ctypes.get_errno()}')
 ";
 const COUNTS: &str = "b'%9d\\n' % count";
 const AT_RANDOM: &str = "os.urandom(5).hex().encode()";
@@ -37,6 +57,14 @@ impl<'h> Server<'h> {
     }
 
     fn start_it(home: &'h Home, options: &[&str], script: &str) -> Self {
+        let mut server = Self::start_alone(home, options, script);
+        // From the second reply on all is as it will be.
+        server.ask();
+        server.ask();
+        server
+    }
+
+    fn start_alone(home: &'h Home, options: &[&str], script: &str) -> Self {
         let command = ["run", "--name", "web", "--every", "never"];
         let own = [&command[..], options, &["--", "/usr/bin/python3", "-c", script]].concat();
         let mut child = home.outlast(own).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -44,11 +72,8 @@ impl<'h> Server<'h> {
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut port).unwrap();
         let client = TcpStream::connect(("127.0.0.1", port.trim().parse().unwrap())).unwrap();
         client.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
-        let mut server = Self { home, child, client };
+        let server = Self { home, child, client };
         home.await_protected("web");
-        // From the second reply on all is as it will be.
-        server.ask();
-        server.ask();
         server
     }
 
@@ -151,6 +176,33 @@ fn what_a_child_sends_on_the_same_connection_is_not_taken_for_a_reply() {
     for times in 1..=3 {
         server.die(times);
         assert_eq!(server.ask().trim(), (3 + times).to_string());
+    }
+    server.end();
+}
+
+#[test]
+fn a_knock_does_not_cut_short_what_is_sent_of_a_file() {
+    let (home, length) = (Home::new(), 2 << 16);
+    let script = SENDER.replace("LENGTH", &length.to_string());
+    let mut server = Server::start_alone(&home, &["--server"], &script);
+    let pid = home.await_protected("web")["pid"].clone();
+    let (over, mut reply) = (AtomicBool::new(false), vec![0; length]);
+    let outcome = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Relaxed) {
+                kill(&pid, KNOCK);
+                std::thread::sleep(Duration::from_micros(50));
+            }
+        });
+        let outcome = (0..3000).try_for_each(|_| {
+            server.client.write_all(b"request")?;
+            server.client.read_exact(&mut reply)
+        });
+        over.store(true, Relaxed);
+        outcome
+    });
+    if let Err(error) = outcome {
+        panic!("{error}: {}", said(&finish(server.child)));
     }
     server.end();
 }

@@ -115,7 +115,7 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> Option<i64> {
     if !may_be_sent(e, call, source) {
         return (done > 0).then(|| send_rest(e, t, call, done));
     }
-    let r = sending::send(call, done);
+    let r = sending::send(t, call, done);
     let all = done + r.max(0) as u64;
     sums::add(e, call, source, done, all);
     let is_full = r >= 0 || r == err::EAGAIN;

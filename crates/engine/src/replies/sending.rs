@@ -4,7 +4,9 @@
 use crate::calls::message::{Header, Vectors};
 use crate::dispatch::{native, Call};
 use crate::sys::{err, nr, syscall};
+use crate::thread::Thread;
 use crate::user;
+use core::sync::atomic::Ordering::Acquire;
 
 const MSG_DONTWAIT: u64 = 0x40;
 const MSG_NOSIGNAL: u64 = 0x4000;
@@ -64,12 +66,10 @@ fn vectors(call: &Call) -> Option<(u64, u64)> {
 }
 
 /// Sends what is left of a call after its first `done` bytes, as far as there is room.
-pub fn send(call: &Call, done: u64) -> i64 {
+pub fn send(t: &Thread, call: &Call, done: u64) -> i64 {
     let a = call.args;
     if call.nr == nr::SENDFILE {
-        let mut rest = *call;
-        rest.args[3] -= done.min(a[3]);
-        return native(&rest);
+        return send_file(t, call, done);
     }
     // Whoever was told that something was sent is not to get a signal for what was not.
     let flags = flags(call) | MSG_DONTWAIT | if done > 0 { MSG_NOSIGNAL } else { 0 };
@@ -91,6 +91,22 @@ pub fn send(call: &Call, done: u64) -> i64 {
     match message(call, at + first * VECTOR_LEN, count - first, flags) {
         r if sent > 0 => sent + r.max(0),
         r => r,
+    }
+}
+
+/// Signals cut it short even where there is room, and what comes before its first bytes makes it EINTR. A knock of the engine's own is nothing
+/// that the program may notice: it would take the one for the end of the room, and wait for more, and the other for a failure.
+fn send_file(t: &Thread, call: &Call, done: u64) -> i64 {
+    let (mut rest, mut sent) = (*call, 0);
+    rest.args[3] -= done.min(rest.args[3]);
+    loop {
+        let r = native(&rest);
+        let n = r.max(0) as u64;
+        (rest.args[3], sent) = (rest.args[3] - n.min(rest.args[3]), sent + n as i64);
+        let is_cut_short = n > 0 && rest.args[3] > 0 && t.pending.load(Acquire) != 0;
+        if r != err::EINTR && !is_cut_short {
+            return if sent > 0 { sent } else { r };
+        }
     }
 }
 
