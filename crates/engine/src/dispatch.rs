@@ -2,6 +2,7 @@
 
 use crate::call_filters;
 use crate::calls;
+use crate::children;
 use crate::commit::{commit, commit_at_gate};
 use crate::control::{control, degrade, phase};
 use crate::countdown;
@@ -313,6 +314,7 @@ fn serve(e: &mut Engine, t: &mut Thread, call: Call) -> Outcome {
     }
     match class {
         Class::Pure if call.nr == nr::GETPID => Return(e.kernel.pid as i64),
+        Class::Pure if call.nr == nr::GETPPID => Return(children::parent().unwrap_or_else(|| native(&call))),
         Class::Thread | Class::Redo if calls::limits::asks(&call) => Return(calls::limits::ask(e, &call)),
         Class::Pure if call.nr == nr::GETTID => Return(t.tid as i64),
         Class::Pure if GROUPS.contains(&call.nr) => Return(calls::groups::ask(&call)),
@@ -351,14 +353,17 @@ fn serve(e: &mut Engine, t: &mut Thread, call: Call) -> Outcome {
         Class::Redo if calls::names::is_refused_again(&call) => Return(calls::names::serve(e, t, &call)),
         Class::Redo => Return(redo(e, t, &call)),
         Class::Once => Return(calls::names::serve(e, t, &call)),
-        Class::Signal => calls::signals::serve(e, t, &call),
+        Class::Signal => {
+            children::note_kill(&call);
+            calls::signals::serve(e, t, &call)
+        }
         Class::Thread if taking_part::is_one(&call) => taking_part::serve(e, t, &call),
         Class::Thread if calls::inherited::by_thread(&call) => Return(calls::inherited::change(e, t, &call)),
         Class::Thread if calls::gs::sets(&call) => calls::gs::set(e, t, &call),
         Class::Thread => calls::threads::serve(e, t, &call),
         Class::Spawn => calls::spawn::serve(e, t, &call),
         Class::Exec => Return(calls::exec::serve(e, t, &call)),
-        Class::Wait => Return(visible(e, t, &call)),
+        Class::Wait => Return(children::wait(e, t, &call)),
         Class::Exit => calls::exit::serve(e, t, &call),
         _ if matches!(call.nr, nr::SETITIMER | nr::ALARM) => Return(calls::timers::set(e, &call)),
         Class::Object if call.nr == calls::epoll::EPOLL_CTL => Return(calls::epoll::control(e, t, &call)),

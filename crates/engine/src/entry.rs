@@ -272,6 +272,7 @@ pub fn begin(e: &mut Engine, content: Content) -> Result<(), Degradation> {
     e.tracker.choose(fds, by_signal).map_err(|_| Degradation::NoTracker)?;
     e.ring_touched = 0;
     crate::pinned::forget();
+    crate::children::begin();
     watch_faults(e);
     let text = regions::read_maps();
     let tracker = &mut e.tracker;

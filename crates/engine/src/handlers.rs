@@ -6,6 +6,7 @@
 
 use crate::calls::gs;
 use crate::calls::shared_child::{self, SHARED};
+use crate::children;
 use crate::control::{control, engine_fault, phase};
 use crate::delivery::{enter_handler, note_taken, renumber};
 use crate::frame::{self, Signal, Ucontext, Vector};
@@ -188,6 +189,9 @@ unsafe extern "C" fn on_signal(sig: i32, info: *mut [u64; 16], uc: *mut Ucontext
 unsafe fn answer(sig: i32, info: &mut [u64; 16], uc: &mut Ucontext) {
     let t = thread::current();
     let synchronous = signal_code(info) > 0 && bit(sig) & OWNED != 0;
+    if t.native == 0 && sig == children::SIGCHLD {
+        children::describe(info);
+    }
     if t.native == 0 && !synchronous && sig != SIGENGINE {
         in_hand::hold(t, info);
     }

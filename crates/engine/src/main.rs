@@ -13,6 +13,7 @@ mod attach;
 mod call_filters;
 mod calls;
 mod check;
+mod children;
 mod commit;
 mod control;
 mod countdown;

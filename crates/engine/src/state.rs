@@ -361,7 +361,9 @@ pub enum OwnFd {
     Session = own_fd::SESSION,
     Store = own_fd::STORE,
     FaultList = own_fd::FAULT_LIST,
-    Ring = own_fd::HANDED_OVER.len() as i32,
+    /// Whence sessions and stores for children come.
+    Children = own_fd::CHILDREN,
+    Ring = own_fd::PROVIDED,
     Userfault,
     Pagemap,
     FaultSamples,

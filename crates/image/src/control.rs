@@ -96,6 +96,8 @@ pub mod other_state {
     pub const COPY: u32 = 2;
     /// The same, but a cold resume is not done with opening its files: an anchor has what there is by now.
     pub const UNOPENED: u32 = 3;
+    /// That of its parent, at the commit before the fork: it is the child, whose descriptors are its own.
+    pub const CHILD: u32 = 4;
 }
 
 /// What is different for a program that meets the same failure from older generations, too. Bits of [`Control::perturbation`].
@@ -284,7 +286,24 @@ pub struct Control {
     pub ways_taken: AtomicU32,
     /// Engine: what commits took, from when all threads stood still until they were published.
     pub commit_durations: Durations,
+    /// Engine: counts births of children. A futex.
+    pub births: AtomicU32,
+    /// Supervisor: counts what has become of children. A futex.
+    pub children_news: AtomicU32,
+    /// Engine: how many places of the table of children have ever been used.
+    pub children_used: AtomicU32,
+    /// The process id of its parent as the program knows it: another program of the tree. Its parent's engine at its birth, then the
+    /// supervisor. 0: the kernel's.
+    pub parent: AtomicI32,
+    /// Engine: the process id by which the program was born, as a child; 0: it is none.
+    pub born_as: AtomicI32,
+    /// Engine: counts SIGKILLs that the program is about to send, and to whom: `kill`'s first argument.
+    pub kills: AtomicU32,
+    pub killed: [AtomicI32; KILLS],
 }
+
+/// How many of the SIGKILLs that a program sends are remembered.
+pub const KILLS: usize = 16;
 
 /// Where the engine keeps what it knows of the program's threads. The first thread's block has an address of its own; those of others lie at the
 /// beginnings of their places (see [`crate::layout::THREADS_BASE`]). All zero: there is nothing to be seen yet.

@@ -46,6 +46,8 @@ pub mod option {
     /// What the program sends on connections has no commit before it: the kernel's own count says what of it a recovered program is not to
     /// send again.
     pub const REPLIES: u64 = 8192;
+    /// Children are protected, too: they are the supervisor's for the kernel, and the engine says whose they are.
+    pub const TREE: u64 = 16384;
     /// Those that may change while the program runs, as the interval and the attempts may: what modules wish.
     pub const WAYS: u64 = NO_VISIBLE | SPARING | EACH_OUTPUT | REPLIES;
 }

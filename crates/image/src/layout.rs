@@ -5,7 +5,7 @@
 
 /// Which layout engine and supervisor speak with each other: of what is here, of the session and of the store. It changes with anything
 /// in this crate, or in the store's format, that one of another version would understand otherwise, and with the options of `supervise`.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 
 /// Bytes a page.
 pub const PAGE: u64 = 4096;
@@ -47,8 +47,11 @@ pub const KEPT_BASE: u64 = THREADS_BASE + THREADS as u64 * THREAD_LEN;
 /// Room for them.
 pub const KEPT_LEN: u64 = 1 << 38;
 
+/// The session of a child that is about to be made, mapped by its parent until it can be recovered.
+pub const CHILD_BASE: u64 = KEPT_BASE + KEPT_LEN;
+
 /// End of everything that is the engine's.
-pub const ENGINE_END: u64 = KEPT_BASE + KEPT_LEN;
+pub const ENGINE_END: u64 = CHILD_BASE + SESSION_LEN;
 /// End of user addresses with four-level page tables.
 pub const USER_END: u64 = 0x7fff_ffff_f000;
 
@@ -95,12 +98,15 @@ pub mod session {
     pub const MAPPED_FILES: u64 = BOUNCE + BOUNCE_LEN;
     /// Length of that list in bytes.
     pub const MAPPED_FILES_LEN: u64 = 512 << 10;
+    /// The program's children: [`crate::children::CHILDREN`] times [`crate::children::Child`]. Has room only once it is used.
+    pub const CHILDREN: u64 = IN_HAND + super::THREADS as u64 * IN_HAND_LEN;
+    const _: () = assert!(CHILDREN + crate::children::LEN <= super::SESSION_LEN);
 }
 
 /// Descriptors of the engine sit just below this number, or below the soft limit if that is lower.
 pub const ENGINE_FD_CEILING: i32 = 1024;
 /// How many descriptors the engine keeps for itself, one after the other.
-pub const ENGINE_FDS: i32 = 16;
+pub const ENGINE_FDS: i32 = 17;
 /// How many of them hold files that the program maps and has no descriptor of.
 pub const HELD_FILES: usize = 4;
 /// How many numbers above them it may use to hide what the program closed until the next commit.
@@ -118,6 +124,8 @@ pub mod own_fd {
     pub const FAULT_LINKS: [i32; 2] = [3, 4];
     /// Files that the program maps and has no descriptor of, [`HELD_FILES`](super::HELD_FILES) of them.
     pub const HELD: i32 = super::ENGINE_FDS - super::HELD_FILES as i32;
-    /// All that are handed over, in their order.
-    pub const HANDED_OVER: [i32; 5] = [SESSION, STORE, FAULT_LIST, FAULT_LINKS[0], FAULT_LINKS[1]];
+    /// A socket from which sessions and stores for children are received, if these are protected.
+    pub const CHILDREN: i32 = 5;
+    /// Numbers from here on the supervisor provides nothing for.
+    pub const PROVIDED: i32 = 6;
 }

@@ -4,6 +4,7 @@
 //! and can be read from untrusted bytes. Who writes and who reads each field is said at the field.
 #![no_std]
 
+pub mod children;
 pub mod context;
 pub mod control;
 pub mod degradation;

@@ -30,6 +30,12 @@ pub struct How {
     /// time. Replies of one thread, over TCP, with io_uring; all others have commits before them.
     #[arg(long)]
     server: bool,
+    /// Protect its children as well, and theirs
+    ///
+    /// Each is recovered by itself, and its parent sees nothing of that. So far without it children run unprotected, and so they do with it if they
+    /// are threads' children or share memory with their parent.
+    #[arg(long)]
+    tree: bool,
     /// Commit at least this often while the program computes (50ms, 1s, never)
     ///
     /// auto: every second, or less often where that would take more than a hundredth of the time; with --commit manual never.
@@ -355,6 +361,7 @@ impl How {
         };
         options.set(option::TRACKER_MPROTECT, self.tracker == Tracker::Mprotect);
         options.set(option::NO_RING, self.no_io_uring);
+        options.set(option::TREE, self.tree);
         options.set(option::NO_REWRITE, self.no_rewrite);
         options.set(option::EAGER, self.eager);
         options.set(option::NO_FAULT_LIST, self.faults != Faults::List);

@@ -270,6 +270,12 @@ impl Decides for Protection {
         self.restore_all(options)
     }
 
+    fn for_another(&self, name: &str, options: &mut Options) -> Result<Box<dyn Decides>, String> {
+        let wishes = Wishes::of(options);
+        let another = Self::new(name, &wishes, options, &self.manifests, &[]);
+        Ok(Box::new(another.map_err(|failure| failure.to_string())?))
+    }
+
     fn parts(&self) -> Parts {
         let modules = self.kernel.modules().filter(|(_, programs)| !programs.is_empty());
         let pins = self.kernel.pins().filter(|(_, is_loaded)| *is_loaded);

@@ -173,7 +173,26 @@ impl Supervisor {
             self.ask_for_anchor();
         }
         self.repeat_requests();
+        self.take_up_tree();
         self.watch()
+    }
+
+    /// Finds the processes of another process of a tree, which is on its own; how it ended, if it has.
+    pub(crate) fn find_processes(&mut self) -> Option<End> {
+        if let Some(anchor) = self.holder(self.generation.control().anchor_pid.load(Acquire)) {
+            oom_score::exempt(anchor);
+            self.anchor = anchor;
+        }
+        self.settle_respawn();
+        self.pid = self.holder(self.generation.control().program_pid.load(Acquire)).unwrap_or(0);
+        if self.pid == 0 {
+            return self.on_death(None);
+        }
+        if self.anchor == 0 && self.generation.control().state.load(Acquire) == state::PROTECTED {
+            self.ask_for_anchor();
+        }
+        self.repeat_requests();
+        None
     }
 
     /// Watches the anchor if it was made since we took over: it is no child of ours, and nobody may have told of it yet.

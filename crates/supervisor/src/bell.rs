@@ -98,7 +98,7 @@ impl Shared {
     }
 }
 
-const WORDS: usize = 6;
+const WORDS: usize = 7;
 
 fn words(session: &Session) -> [&AtomicU32; WORDS] {
     let control = session.control();
@@ -109,6 +109,7 @@ fn words(session: &Session) -> [&AtomicU32; WORDS] {
         &control.served,
         &control.credential_request,
         &control.go_back,
+        &control.births,
     ]
 }
 

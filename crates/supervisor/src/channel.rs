@@ -12,8 +12,8 @@ use std::io::IoSlice;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 
-/// How many descriptors are handed over at most: engine, session, store, and three of a fault list.
-pub const DESCRIPTORS: usize = 6;
+/// How many descriptors are handed over at most: engine, session, store, three of a fault list, and a socket.
+pub const DESCRIPTORS: usize = 7;
 
 /// A pair of sockets, one end of which the process has.
 pub struct Channel {

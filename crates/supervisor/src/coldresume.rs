@@ -81,7 +81,8 @@ impl Supervisor {
             self.put_in_place(self.pid);
             let known = if mode == mode::RESUME { self.meta.pid } else { 0 };
             let faults = self.faults.as_ref();
-            let injection = self.generation.injection(&self.engine, &self.meta.options, faults, mode, known);
+            let injection =
+                self.generation.injection(&self.engine, &self.meta.options, faults, mode, known, self.births());
             match birth.finish(&self.command, &injection)? {
                 Born::Protected if mode == mode::RESUME => return Ok(()),
                 Born::Protected => {

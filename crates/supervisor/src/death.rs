@@ -114,7 +114,7 @@ impl Supervisor {
             standing,
             has_commit: self.committed,
             seq: control.last_seq.load(Acquire),
-            stopping: control.stopping.load(Acquire) != 0,
+            stopping: control.stopping.load(Acquire) != 0 || self.is_killed,
             restored: control.restored.load(Acquire),
             unreadable: Some(control.unreadable.load(Acquire)).filter(|reason| *reason != 0),
             shortage: self.shortage.as_ref().map(|shortage| Shortage { limit: shortage.bytes() }),

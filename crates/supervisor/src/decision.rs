@@ -85,6 +85,12 @@ pub trait Decides {
     /// Some of the policies cannot; why.
     fn restore(&mut self, options: &Options) -> Result<(), String>;
 
+    /// The same policies, for another process of the program, under a name of its own.
+    ///
+    /// # Errors
+    /// One of them cannot be had once more; why.
+    fn for_another(&self, name: &str, options: &mut Options) -> Result<Box<dyn Decides>, String>;
+
     /// What is loaded.
     fn parts(&self) -> Parts;
 

@@ -17,6 +17,7 @@ use crate::{clock, futex, processes, reports};
 use outlast_image::control::{state, Control};
 use outlast_image::degradation::Degradation;
 use outlast_image::inject::mode;
+use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 use std::time::Duration;
 
@@ -155,11 +156,14 @@ impl Supervisor {
             Ok(new) => {
                 // Whoever takes over from us must find it, from the moment on that it runs.
                 new.note_birth(self.pid);
+                new.session.take_children_of(&self.generation.session);
                 if let Err(e) = new.session.take_filters_of(&self.generation.session) {
                     return self.leave_alone(number, Degradation::CallFilter, &e.to_string());
                 }
                 let faults = self.faults.as_ref();
-                let injection = new.injection(&self.engine, &self.meta.options, faults, mode::START, self.meta.pid);
+                let children = self.births.as_ref().map(|births| births.as_fd());
+                let injection =
+                    new.injection(&self.engine, &self.meta.options, faults, mode::START, self.meta.pid, children);
                 inject(self.pid, None, &injection).map(|()| new)
             }
             Err(e) => return self.leave_alone(number, Degradation::StoreFull, &e.to_string()),
@@ -266,6 +270,7 @@ impl Supervisor {
         }
         if let Handover::Waiting { previous, .. } = handover {
             let failed = std::mem::replace(&mut self.generation, *previous);
+            self.generation.session.take_children_of(&failed.session);
             self.dismiss(&failed);
             self.forget_generation(failed.number);
             self.generation.note_birth(self.pid);

@@ -16,7 +16,7 @@ use crate::successor;
 use libc::pid_t;
 use outlast_image::control::Control;
 use outlast_image::degradation::Degradation;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 use std::sync::Arc;
 
@@ -58,6 +58,7 @@ impl Generation {
         faults: Option<&'a FaultList>,
         mode: u32,
         known_pid: pid_t,
+        children: Option<BorrowedFd<'a>>,
     ) -> Injection<'a> {
         Injection {
             engine,
@@ -65,6 +66,7 @@ impl Generation {
             store: self.store.as_fd(),
             options,
             faults,
+            children,
             mode,
             generation: self.number,
             known_pid: known_pid as u32,

@@ -30,6 +30,8 @@ pub struct Injection<'a> {
     pub store: BorrowedFd<'a>,
     pub options: &'a Options,
     pub faults: Option<&'a FaultList>,
+    /// Whence it receives sessions and stores for its children, if these are to be protected.
+    pub children: Option<BorrowedFd<'a>>,
     /// One of [`outlast_image::inject::mode`].
     pub mode: u32,
     pub generation: u32,
@@ -42,8 +44,17 @@ pub struct Injection<'a> {
 impl<'a> Injection<'a> {
     /// The descriptors that the process receives.
     pub fn descriptors(&self) -> Vec<BorrowedFd<'a>> {
-        let faults = self.faults.map(FaultList::descriptors);
-        [self.engine.file(), self.session.file(), self.store].into_iter().chain(faults.into_iter().flatten()).collect()
+        let kept = self.kept();
+        [self.engine.file()].into_iter().chain(kept.into_iter().map(|(_, file)| file)).collect()
+    }
+
+    /// Those of them that it keeps, and which of its own each becomes: one of [`own_fd`].
+    fn kept(&self) -> Vec<(i32, BorrowedFd<'a>)> {
+        let faults = [own_fd::FAULT_LIST, own_fd::FAULT_LINKS[0], own_fd::FAULT_LINKS[1]];
+        let faults = self.faults.map(|list| faults.into_iter().zip(list.descriptors()));
+        let children = self.children.map(|children| (own_fd::CHILDREN, children));
+        let first = [(own_fd::SESSION, self.session.file()), (own_fd::STORE, self.store)];
+        first.into_iter().chain(faults.into_iter().flatten()).chain(children).collect()
     }
 }
 
@@ -132,11 +143,10 @@ fn receive_and_map(remote: &mut Remote, socket: i32, session_fd: i32, what: &Inj
     }
     let mut batch = remote.batch();
     let received = channel::receive(&mut batch, socket, what.descriptors().len());
-    let placed = own_fd::HANDED_OVER.map(|offset| session_fd - own_fd::SESSION + offset);
-    let placed = &placed[..received.len() - 1];
+    let placed: Vec<i32> = what.kept().iter().map(|(offset, _)| session_fd - own_fd::SESSION + offset).collect();
     let store_fd = placed[own_fd::STORE as usize];
     let mut undo = Undo { mapped: Vec::new() };
-    for (word, number) in received[1..].iter().zip(placed) {
+    for (word, number) in received[1..].iter().zip(&placed) {
         batch.call(libc::SYS_dup3, &[*word, *number as u64, libc::O_CLOEXEC as u64]).indirect = FIRST;
     }
     map_engine(&mut batch, received[0], what.engine, &mut undo);
@@ -207,7 +217,9 @@ pub(crate) fn args(what: &Injection<'_>, regs: &user_regs_struct, session_fd: i3
     InjectArgs {
         mode: what.mode,
         session_fd,
-        options: what.options.bits & !option::FAULT_LIST | what.faults.map_or(0, |_| option::FAULT_LIST),
+        options: what.options.bits & !(option::FAULT_LIST | option::TREE)
+            | what.faults.map_or(0, |_| option::FAULT_LIST)
+            | what.children.map_or(0, |_| option::TREE),
         mutants: what.options.mutants,
         regs: registers(regs),
         fs_base: regs.fs_base,

@@ -37,6 +37,8 @@ pub struct Legacy {
     pub groups: Option<Groups>,
     /// How much the OOM killer preferred it to others.
     pub oom_score: Option<i32>,
+    /// What it used, as wait4 tells it.
+    pub usage: Box<[u64; 18]>,
 }
 
 impl Legacy {
@@ -48,6 +50,7 @@ impl Legacy {
             group: processes::group_of(pid),
             groups: Groups::of_dead(pid),
             oom_score: oom_score::of(pid),
+            usage: Box::default(),
         }
     }
 }
@@ -104,7 +107,8 @@ impl Kin {
     /// The next change, if there is one. Reaps children that ended.
     pub fn change(&mut self) -> Option<(pid_t, Change)> {
         if let Some((pid, killed)) = changed_child() {
-            let legacy = if killed { Legacy::of(pid) } else { Legacy::default() };
+            let group = processes::group_of(pid);
+            let legacy = if killed { Legacy::of(pid) } else { Legacy { group, ..Legacy::default() } };
             let change = take_change(pid, legacy);
             // A stranger that we trace tells its tracer, too.
             if matches!(change, Change::Ended(..)) {
@@ -112,6 +116,11 @@ impl Kin {
             }
             return Some((pid, change));
         }
+        self.stranger_change()
+    }
+
+    /// The next end of one that is no child.
+    pub fn stranger_change(&mut self) -> Option<(pid_t, Change)> {
         let gone = self.strangers.iter().position(|(_, pidfd)| is_readable(pidfd.as_fd()))?;
         let (pid, pidfd) = self.strangers.swap_remove(gone);
         let legacy = Legacy::of(pid);
@@ -168,11 +177,11 @@ fn changed_child() -> Option<(pid_t, bool)> {
 }
 
 /// Takes the change of a child that [`changed_child`] found; reaps it if it ended.
-fn take_change(pid: pid_t, legacy: Legacy) -> Change {
+fn take_change(pid: pid_t, mut legacy: Legacy) -> Change {
     let mut status = 0;
     let flags = libc::WNOHANG | libc::WUNTRACED | libc::WCONTINUED | libc::__WALL;
-    // SAFETY: `status` is an int of ours.
-    let taken = unsafe { libc::waitpid(pid, &mut status, flags) };
+    // SAFETY: `status` is an int of ours, and `struct rusage` eighteen words.
+    let taken = unsafe { libc::wait4(pid, &mut status, flags, legacy.usage.as_mut_ptr().cast()) };
     match (End::of(status), Stop::of(status)) {
         (Some(end), _) if taken == pid => Change::Ended(Some(end), legacy),
         (_, Some(stop)) if taken == pid => Change::Stopped(stop),

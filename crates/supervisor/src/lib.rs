@@ -86,6 +86,7 @@ pub mod successor;
 pub mod supervisor;
 pub mod switch;
 pub mod trace;
+mod tree;
 pub mod unreadable;
 pub mod upgrade;
 pub mod visit;

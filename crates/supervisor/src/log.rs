@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::journal;
 use crate::program_folder::ProgramFolder;
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::Write;
@@ -166,6 +167,14 @@ impl Log {
     pub fn open(folder: &ProgramFolder, journal: Option<&str>) -> Result<Self, Error> {
         let file = folder.open_file(FILE, OFlags::CREATE | OFlags::WRONLY | OFlags::APPEND)?;
         Ok(Self { file: File::from(file), name: folder.name().into(), journal: journal.map(String::from) })
+    }
+
+    /// The same log, for another process of the program.
+    pub fn another(&self) -> Result<Self, Error> {
+        let copied = self.file.try_clone();
+        let file =
+            copied.map_err(|e| Error::Kernel("copy a descriptor", Errno::from_io_error(&e).unwrap_or(Errno::MFILE)))?;
+        Ok(Self { file, name: self.name.clone(), journal: self.journal.clone() })
     }
 
     /// Adds a line. A log that cannot be written (no room) must not disturb the program: the line is then missing.

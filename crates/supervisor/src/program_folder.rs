@@ -1,11 +1,12 @@
 //! The folder of one program: its session, store, description, log and lock.
 
 use crate::error::Error;
+use crate::private_folder::FOLDER;
 use crate::session::Session;
 use outlast_image::layout::{session, SESSION_LEN};
 use rustix::fs::{
-    fallocate, flock, fstat, ftruncate, openat, renameat, unlinkat, AtFlags, Dir, FallocateFlags, FlockOperation, Mode,
-    OFlags,
+    fallocate, flock, fstat, ftruncate, mkdirat, openat, renameat, unlinkat, AtFlags, Dir, FallocateFlags,
+    FlockOperation, Mode, OFlags,
 };
 use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -33,11 +34,13 @@ pub struct ProgramFolder {
     path: PathBuf,
     name: String,
     dir: OwnedFd,
+    /// Of another process of a program: path and name of the program's.
+    of: Option<(PathBuf, String)>,
 }
 
 impl ProgramFolder {
     pub(crate) fn new(path: PathBuf, name: &str, dir: OwnedFd) -> Self {
-        Self { path, name: name.into(), dir }
+        Self { path, name: name.into(), dir, of: None }
     }
 
     pub fn name(&self) -> &str {
@@ -122,9 +125,37 @@ impl ProgramFolder {
     pub fn clear(&self) -> Result<(), Error> {
         let entries = Dir::read_from(&self.dir).map_err(|e| Error::File(self.path.clone(), e))?;
         for entry in entries.filter_map(Result::ok) {
-            self.remove(&entry.file_name().to_string_lossy());
+            let name = entry.file_name().to_string_lossy().into_owned();
+            match self.folder(&name) {
+                Ok(inner) if name != "." && name != ".." => inner.clear()?,
+                _ => self.remove(&name),
+            }
         }
         rustix::fs::rmdir(&self.path).map_err(|e| Error::File(self.path.clone(), e))
+    }
+
+    /// A folder in this one, for another process of the program.
+    pub fn folder(&self, name: &str) -> Result<Self, Error> {
+        let dir = openat(&self.dir, name, FOLDER, Mode::empty()).map_err(self.at(name))?;
+        Ok(Self { of: Some((self.path.clone(), self.name.clone())), ..Self::new(self.path.join(name), name, dir) })
+    }
+
+    /// Path and name of the folder of the whole program.
+    pub fn whole(&self) -> (&Path, &str) {
+        self.of.as_ref().map_or((&self.path, &self.name), |(path, name)| (path, name))
+    }
+
+    /// Names of the folders in this one.
+    pub fn folders(&self) -> Vec<String> {
+        let Ok(entries) = Dir::read_from(&self.dir) else { return Vec::new() };
+        let names = entries.filter_map(|entry| entry.ok()?.file_name().to_str().ok().map(String::from));
+        names.filter(|name| !name.starts_with('.') && self.folder(name).is_ok()).collect()
+    }
+
+    /// Makes one.
+    pub fn create_folder(&self, name: &str) -> Result<Self, Error> {
+        mkdirat(&self.dir, name, Mode::from_raw_mode(0o700)).map_err(self.at(name))?;
+        self.folder(name)
     }
 
     pub fn dir(&self) -> BorrowedFd<'_> {

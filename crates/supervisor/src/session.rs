@@ -2,6 +2,7 @@
 //!
 //! The program can write all of it. A process id read from it must be proved to be one of ours before it is used.
 
+use outlast_image::children::{self, Child};
 use outlast_image::control::{Control, MAGIC};
 use outlast_image::event::{Event, EVENTS};
 use outlast_image::inject::{option, InjectArgs, ThreadArgs};
@@ -16,11 +17,14 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 /// The part of the session that the supervisor looks at: everything before the bounce buffer.
 const MAPPED: usize = session::BOUNCE as usize;
+/// The table of its children.
+const CHILDREN: (u64, usize) = (session::CHILDREN, children::LEN as usize);
 
 /// A mapped session file.
 pub struct Session {
     file: OwnedFd,
     base: NonNull<u8>,
+    children: NonNull<u8>,
 }
 
 // SAFETY: the mapping is shared memory that other processes change at any time anyway; all access goes through atomics
@@ -36,7 +40,10 @@ impl Session {
         // SAFETY: a new mapping at an address of the kernel's choice touches no memory of ours.
         let base = unsafe { mmap(std::ptr::null_mut(), MAPPED, prot, MapFlags::SHARED, &file, 0) }?;
         let base = NonNull::new(base.cast()).ok_or(Errno::FAULT)?;
-        Ok(Self { file, base })
+        // SAFETY: as above.
+        let children = unsafe { mmap(std::ptr::null_mut(), CHILDREN.1, prot, MapFlags::SHARED, &file, CHILDREN.0) }?;
+        let children = NonNull::new(children.cast()).ok_or(Errno::FAULT)?;
+        Ok(Self { file, base, children })
     }
 
     pub fn file(&self) -> BorrowedFd<'_> {
@@ -46,6 +53,29 @@ impl Session {
     pub fn control(&self) -> &Control {
         // SAFETY: the mapping is page aligned, lives as long as `self`, and Control consists of atomics only.
         unsafe { self.base.add(session::CONTROL as usize).cast().as_ref() }
+    }
+
+    /// Its places for children, as many as have ever been used.
+    pub fn children(&self) -> &[Child] {
+        let used = self.control().children_used.load(Acquire) as usize;
+        // SAFETY: the mapping is page aligned, lives as long as `self`, and has room for all; a place consists of atomics.
+        unsafe { std::slice::from_raw_parts(self.children.cast().as_ptr(), used.min(children::CHILDREN)) }
+    }
+
+    /// Parent and children of an image of the program are those of the one that it has become.
+    pub fn take_children_of(&self, previous: &Session) {
+        self.control().parent.store(previous.control().parent.load(Acquire), Release);
+        let count = previous.control().children_used.load(Acquire);
+        if count == 0 {
+            return;
+        }
+        let len = std::mem::size_of::<Child>() * (count as usize).min(children::CHILDREN);
+        // SAFETY: both mappings have room for so much; nobody writes there meanwhile but the kernel, to births that are noted already.
+        unsafe { std::ptr::copy_nonoverlapping(previous.children.as_ptr(), self.children.as_ptr(), len) };
+        self.control().children_used.store(count, Release);
+        self.children().iter().filter(|child| child.state.load(Acquire) == children::state::TAKEN).for_each(|child| {
+            child.state.store(children::state::FREE, Release);
+        });
     }
 
     /// Marks a fresh session as one.
@@ -163,6 +193,9 @@ impl Drop for Session {
     fn drop(&mut self) {
         // SAFETY: the mapping was made by `map` with this length, and borrows of it end with `self`.
         let unmapped = unsafe { munmap(self.base.as_ptr().cast(), MAPPED) };
+        debug_assert!(unmapped.is_ok());
+        // SAFETY: as above.
+        let unmapped = unsafe { munmap(self.children.as_ptr().cast(), CHILDREN.1) };
         debug_assert!(unmapped.is_ok());
     }
 }

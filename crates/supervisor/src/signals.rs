@@ -69,6 +69,12 @@ impl Signals {
         }
     }
 
+    /// The same for another process of the program, whose supervisor reads none.
+    pub fn shared(&self) -> Result<Self, Errno> {
+        let file = self.file.try_clone().map_err(|_| Errno::MFILE)?;
+        Ok(Self { file, inherited: self.inherited })
+    }
+
     /// Readable while a signal waits.
     pub fn file(&self) -> BorrowedFd<'_> {
         self.file.as_fd()

@@ -141,6 +141,7 @@ fn run_watched(request: &Request, path: &Path, signals: Signals) -> Result<End, 
     let parts = Parts { folder, lock, stores, meta, command, signals, decides };
     let mut supervisor = Supervisor::new(parts, generation).inspect_err(|_| birth.iter().for_each(Birth::end))?;
     supervisor.looking = Looking::with(probes, path);
+    supervisor.begin_tree();
     match supervisor.bring_up(birth, obstacle, began)? {
         Some(end) => Ok(supervisor.finish(end)),
         None => Ok(supervisor.watch()),
@@ -193,7 +194,8 @@ impl Supervisor {
                 return Err(e);
             }
             let faults = self.faults.as_ref();
-            let injection = self.generation.injection(&self.engine, &self.meta.options, faults, mode::START, 0);
+            let injection =
+                self.generation.injection(&self.engine, &self.meta.options, faults, mode::START, 0, self.births());
             let injection = Injection { comm: self.command.comm(), ..injection };
             match process.finish(&self.command, &injection) {
                 Ok(Born::Protected) => {
@@ -234,7 +236,8 @@ impl Supervisor {
     pub(crate) fn hand_over(&mut self, process: &Birth) -> Result<(), Error> {
         self.looking.forget();
         self.follow();
-        let what = self.generation.injection(&self.engine, &self.meta.options, self.faults.as_ref(), mode::START, 0);
+        let (faults, births) = (self.faults.as_ref(), self.births());
+        let what = self.generation.injection(&self.engine, &self.meta.options, faults, mode::START, 0, births);
         process.send(&what).map_err(|e| Error::Kernel("hand the store to the program", e))
     }
 

@@ -13,11 +13,12 @@ pub fn of(folder: &ProgramFolder) -> Successor {
 
 fn described(folder: &ProgramFolder) -> Option<Successor> {
     let exe = std::env::current_exe().ok()?;
-    let state = folder.path().parent()?;
+    let (path, name) = folder.whole();
+    let state = path.parent()?;
     let mut successor = Successor::NONE;
     write(&mut successor.exe, &[exe.as_os_str().as_bytes()])?;
     write(&mut successor.command, &[COMMAND.as_bytes()])?;
-    write(&mut successor.name, &[folder.name().as_bytes()])?;
+    write(&mut successor.name, &[name.as_bytes()])?;
     let state = std::path::absolute(state).ok()?;
     write(&mut successor.state, &[state_folder::VARIABLE.as_bytes(), b"=", state.as_os_str().as_bytes()])?;
     Some(successor)

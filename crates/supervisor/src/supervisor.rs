@@ -21,12 +21,15 @@ use crate::respawn::Recovering;
 use crate::shortage::{Count, Shortage};
 use crate::signals::Signals;
 use crate::stores::StorePlace;
+use crate::tree::Tree;
 use crate::{again, futex, names, oom_score, privileges, reports};
 use libc::pid_t;
 use outlast_image::control::{anchor_command, state};
 use outlast_image::event::event_kind;
 use rustix::event::{poll, PollFd, PollFlags};
 use rustix::time::Timespec;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::{Duration, Instant};
 
@@ -42,7 +45,7 @@ pub struct Supervisor {
     pub(crate) meta: Meta,
     pub(crate) log: Log,
     pub(crate) command: Command,
-    pub(crate) engine: Engine,
+    pub(crate) engine: Rc<Engine>,
     /// The list of its page faults, if the kernel keeps one.
     pub(crate) faults: Option<FaultList>,
     pub(crate) signals: Signals,
@@ -88,6 +91,12 @@ pub struct Supervisor {
     pub(crate) kept: bool,
     /// At its threads.
     pub(crate) looking: Looking,
+    /// Whether another process of the program has killed this one, and meant it.
+    pub(crate) is_killed: bool,
+    /// The other processes of a program that is a tree.
+    pub(crate) tree: Option<Box<Tree>>,
+    /// Where engines receive what their children begin with.
+    pub(crate) births: Option<Rc<OwnedFd>>,
 }
 
 /// What a supervisor is made of, whoever starts it and why.
@@ -109,7 +118,7 @@ impl Supervisor {
         let Parts { folder, lock, stores, meta, command, signals, decides } = parts;
         Ok(Self {
             log: Log::open(&folder, meta.options.journal.as_deref())?,
-            engine: Engine::new()?,
+            engine: Rc::new(Engine::new()?),
             faults: None,
             folder,
             lock,
@@ -139,6 +148,9 @@ impl Supervisor {
             postponed: None,
             kept: false,
             looking: Looking::default(),
+            is_killed: false,
+            tree: None,
+            births: None,
             generation,
         })
     }
@@ -155,6 +167,7 @@ impl Supervisor {
                 self.forward(signal);
             }
             while let Some((pid, change)) = self.kin.change() {
+                let Some(change) = self.pass_to_tree(pid, change) else { continue };
                 if let Some(end) = self.on_change(pid, change) {
                     return self.finish(end);
                 }
@@ -177,6 +190,7 @@ impl Supervisor {
             self.count_kills();
             self.look_at_threads();
             self.look_at_program();
+            self.attend_tree();
             self.sleep();
         }
     }
@@ -193,15 +207,17 @@ impl Supervisor {
     /// Waits until something happens.
     fn sleep(&self) {
         let files = [self.signals.file(), self.generation.bell.file()];
-        let files: Vec<_> = files.into_iter().chain(self.kin.files()).collect();
+        let tree = self.tree.iter().flat_map(|tree| tree.files());
+        let files: Vec<_> = files.into_iter().chain(self.kin.files()).chain(tree).collect();
         let mut fds: Vec<_> = files.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
         let timespec = |t: Duration| Timespec { tv_sec: t.as_secs() as i64, tv_nsec: t.subsec_nanos().into() };
-        let timeout = self.patience().map(timespec);
+        let patience = self.patience().into_iter().chain(self.tree.iter().filter_map(|tree| tree.patience())).min();
+        let timeout = patience.map(timespec);
         // Whatever ends the wait, everything is looked at again.
         let _ = poll(&mut fds, timeout.as_ref());
     }
 
-    fn on_change(&mut self, pid: pid_t, change: Change) -> Option<End> {
+    pub(crate) fn on_change(&mut self, pid: pid_t, change: Change) -> Option<End> {
         match change {
             Change::Ended(end, legacy) if pid == self.pid => {
                 self.on_restored();
@@ -289,6 +305,7 @@ impl Supervisor {
 
     /// The program is gone for good: its anchors go, its memory is given back, its log stays.
     pub(crate) fn finish(&mut self, end: End) -> End {
+        self.end_tree();
         self.end_keeping();
         self.follow_nobody();
         self.drain_events();

@@ -272,7 +272,12 @@ pub fn save(e: &mut Engine) {
 
 /// Are there any?
 pub fn exist(e: &Engine) -> bool {
-    e.contexts_dirty || contexts().iter().any(|context| context.id != 0)
+    e.contexts_dirty || are_any()
+}
+
+/// Has the program any now?
+pub fn are_any() -> bool {
+    contexts().iter().any(|context| context.id != 0)
 }
 
 /// Those of this process go, before its memory is taken back.

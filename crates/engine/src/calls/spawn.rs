@@ -1,9 +1,10 @@
-//! Children. They run unprotected for now (a degradation); the parent goes on being protected.
+//! Children that run unprotected (a degradation), as children of this process: all but those of [`crate::children`].
 
 use crate::calls::birth::{self, CloneArgs, Noted, CLONE_VFORK, CLONE_VM, SIGCHLD};
 use crate::calls::shared_child::{self, SHARED};
 use crate::calls::thread_birth::{self, CLONE_THREAD};
 use crate::calls::{gs, limits, own_faults};
+use crate::children;
 use crate::commit::{commit, commit_at_gate};
 use crate::control::degrade;
 use crate::dispatch::{native, Call, Outcome};
@@ -147,6 +148,9 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> Outcome {
     if flags & CLONE_VM == 0 && crate::own_faults::are_left_to_others() {
         return Outcome::Return(own_faults::unprotected(e, t, call));
     }
+    if let Some(made) = children::make(e, t, call) {
+        return made;
+    }
     let mut room = CloneArgs::default();
     let Some(noted) = Noted::new(call, &mut room) else { return Outcome::Return(err::EFAULT) };
     degrade(Degradation::Children);
@@ -166,9 +170,14 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> Outcome {
 /// In the parent, whose call is done.
 fn born(e: &mut Engine, t: &mut Thread, noted: &Noted, r: i64) -> Outcome {
     noted.tell(r);
+    Outcome::Return(is_made(e, t, r))
+}
+
+/// The parent goes on.
+pub fn is_made(e: &mut Engine, t: &mut Thread, r: i64) -> i64 {
     t.regs.rax = r as u64;
     commit_at_gate(e);
-    Outcome::Return(r)
+    r
 }
 
 /// vfork and posix_spawn: the parent is suspended until the child has exec'd or ended.
@@ -221,6 +230,9 @@ fn copied_child(e: &mut Engine, t: &mut Thread, call: &Call, stack: u64) -> i64 
 
 /// A fork that a dead predecessor was about to make is made now, if it was not made.
 pub fn again(e: &mut Engine, t: &mut Thread, call: &Call) -> Outcome {
+    if let Some(made) = children::again(e, t, call) {
+        return made;
+    }
     let mut room = CloneArgs::default();
     match (birth::found(), Noted::new(call, &mut room)) {
         (Some(pid), Some(noted)) => born(e, t, &noted, pid),

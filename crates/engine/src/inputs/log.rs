@@ -199,6 +199,11 @@ pub fn load(e: &mut Engine, cold: bool) {
     }
 }
 
+/// A child has none of what its parent is to read again.
+pub fn forget(e: &mut Engine) {
+    e.inputs.count = 0;
+}
+
 /// Puts what is left into the commit that is being made, which makes the journal void.
 pub fn save(e: &mut Engine) {
     let Some(store) = &mut e.store else { return };

@@ -23,6 +23,7 @@ use crate::calls::threads::restore_process_state;
 use crate::calls::timers::SIGALRM;
 use crate::calls::{directory, groups, notifications, window};
 use crate::calls::{own_pidfds, owners, semaphore_undo, watched_pidfds};
+use crate::children;
 use crate::control::{self, control, degrade, event, fail, phase};
 use crate::delivery;
 use crate::entry;
@@ -88,6 +89,12 @@ pub unsafe extern "C" fn respawned() -> ! {
     run(Rung::Respawn)
 }
 
+/// A child of the program's, in which nothing of the program has run yet.
+pub unsafe extern "C" fn born() -> ! {
+    control().program_pid.store(syscall!(nr::GETPID) as i32, Release);
+    run(Rung::Respawn)
+}
+
 /// Rung 3: a fresh image of the program's file.
 pub unsafe fn cold() -> ! {
     run(Rung::Cold)
@@ -121,6 +128,8 @@ unsafe fn run(rung: Rung) -> ! {
     open_store(e);
     let sent = if rung == Rung::InPlace { c.sent.load(Acquire) } else { 0 };
     let mut context = load(e, t);
+    let is_child = c.other_state.load(Acquire) == other_state::CHILD;
+    let born_by = if is_child { children::adjust(e, &mut context) } else { None };
     let mut others = threads::load(e, &context);
     let mut operation = pending::lookup(e, others.pending());
     descriptors::undo(e);
@@ -139,13 +148,14 @@ unsafe fn run(rung: Rung) -> ! {
         // From now on a death leaves an anchor, and who comes from that has to open the rest.
         let (unknown, none) = (other_state::UNOPENED, other_state::NONE);
         let _ = c.other_state.compare_exchange(none, unknown, AcqRel, Acquire);
-        if err::is(crate::anchor::make()) {
-            fail!(0);
-        }
+    }
+    let lacks_anchor = rung == Rung::Cold || is_child && c.anchor_pid.load(Acquire) == 0;
+    if lacks_anchor && err::is(crate::anchor::make()) {
+        fail!(0);
     }
     // The descriptor table is not the one of the commit with what happened since undone.
     let other = c.other_state.load(Acquire);
-    let is_foreign = rung == Rung::Cold || other != other_state::NONE;
+    let is_foreign = rung == Rung::Cold || !matches!(other, other_state::NONE | other_state::CHILD);
     if is_foreign {
         reopen::all(e, other == other_state::COPY);
         directory::return_to(e);
@@ -155,6 +165,9 @@ unsafe fn run(rung: Rung) -> ! {
     }
     lag::restore(e, rung == Rung::InPlace);
     inputs::load(e, is_foreign);
+    if is_child {
+        inputs::forget(e);
+    }
     replies::load(e, is_foreign);
     one_shot::load(e);
     advice::load(e);
@@ -192,6 +205,9 @@ unsafe fn run(rung: Rung) -> ! {
         memory::arm(e);
         own_faults::restore(e, is_foreign);
     }
+    if let Some(call) = &born_by {
+        children::begin_with(&mut context, call);
+    }
     fill_thread(t, &context);
     if ways::is_due(e) {
         t.pending.fetch_or(pending_bit::REQUEST, Release);
@@ -223,7 +239,9 @@ unsafe fn run(rung: Rung) -> ! {
     descriptors::rearm(e);
     drop(access);
     crate::calls::timers::restore(e);
-    taking_part::recovered(e, others.goes_on(t), rung as u64);
+    if !is_child {
+        taking_part::recovered(e, others.goes_on(t), rung as u64);
+    }
     if others.exist() {
         let theirs = others.committed() && !done_before;
         let rest = theirs.then(|| core::mem::replace(&mut operation, Operation::new(0)));
@@ -236,6 +254,10 @@ unsafe fn run(rung: Rung) -> ! {
         restore_process_state(e);
     }
     program_rings::restore(e);
+    children::go_back(e.store().seq());
+    if is_child {
+        children::is_itself(e);
+    }
     report(e, rung, begun);
     held::begin(t);
     if others.exist() {

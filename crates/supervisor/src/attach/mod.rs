@@ -184,7 +184,7 @@ impl Supervisor {
         let mut hold = Hold::take(pid)?;
         examine::examine(pid)?;
         let injection =
-            self.generation.injection(&self.engine, &self.meta.options, self.faults.as_ref(), mode::ATTACH, 0);
+            self.generation.injection(&self.engine, &self.meta.options, self.faults.as_ref(), mode::ATTACH, 0, None);
         inject(pid, &mut hold, &injection)?;
         self.send_threads(pid, hold)?;
         self.await_engine(pid)?;

@@ -1,0 +1,221 @@
+//! Programs that are trees of processes (`--tree`): each process is killed at any moment, and nobody notices, neither outside nor in the
+//! tree.
+
+mod support;
+
+use outlast_image::control::Control;
+use std::mem::offset_of;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+use support::{finish, said, until, Home};
+
+/// A user that is not root.
+const NOBODY: u32 = 65534;
+
+/// How long a tree that is killed again and again may take.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A pipeline whose two sides are shells, one of which starts a program for each line.
+const PIPELINE: &str = "i=0; while [ $i -lt 40 ]; do echo \"line $i $(expr $i \\* 3)\"; i=$((i+1)); done |
+    while read a b c; do echo \"$a:$b:$c\"; done
+(exit 5); echo status $?";
+
+fn start(home: &Home, name: &str, command: &[&str]) -> Child {
+    start_by(home.outlast(["run", "--tree", "--name", name, "--"]), command)
+}
+
+fn start_by(mut outlast: Command, command: &[&str]) -> Child {
+    outlast.args(command).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// What the command shows and returns without outlast.
+fn native(command: &[&str]) -> Output {
+    Command::new(command[0]).args(&command[1..]).stdin(Stdio::null()).output().unwrap()
+}
+
+/// The process of which a session is, if it has one.
+fn program_of(session: &Path) -> Option<i32> {
+    let mut pid = [0; 4];
+    let file = std::fs::File::open(session).ok()?;
+    file.read_exact_at(&mut pid, offset_of!(Control, program_pid) as u64).ok()?;
+    Some(i32::from_ne_bytes(pid)).filter(|pid| *pid > 0)
+}
+
+/// The programs of a tree, the one that it began with first, the youngest last.
+fn programs(home: &Home, name: &str) -> Vec<i32> {
+    let folder = home.state().join(name);
+    let number = |file: &str| file.strip_prefix("child.")?.parse::<u32>().ok();
+    let files = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+    let mut children: Vec<u32> =
+        files.filter_map(|file| number(file.file_name().to_str().unwrap_or_default())).collect();
+    children.sort_unstable();
+    let sessions = children.iter().map(|number| folder.join(format!("child.{number}/session")));
+    std::iter::once(folder.join("session")).chain(sessions).filter_map(|session| program_of(&session)).collect()
+}
+
+fn kill(pid: i32) -> bool {
+    // SAFETY: plain system call. The number was a process of the test's own just now.
+    unsafe { libc::kill(pid, libc::SIGKILL) == 0 }
+}
+
+/// Kills one of the tree's programs, which `choose` chooses, again and again until the tree has ended; how often.
+fn harass(
+    home: &Home,
+    name: &str,
+    child: &mut Child,
+    seed: u64,
+    pause_us: u64,
+    choose: fn(&mut fastrand::Rng, &[i32]) -> i32,
+) -> u32 {
+    let (mut random, mut kills) = (fastrand::Rng::with_seed(seed), 0);
+    let begun = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        assert!(begun.elapsed() < PATIENCE, "seed {seed}, {kills} kills: it does not end: {:#?}", home.log(name));
+        std::thread::sleep(Duration::from_micros(random.u64(..2 * pause_us)));
+        let there = programs(home, name);
+        if !there.is_empty() {
+            kills += u32::from(kill(choose(&mut random, &there)));
+        }
+    }
+    kills
+}
+
+fn assert_same(output: &Output, wanted: &Output, what: &str) {
+    assert_eq!(said(output), said(wanted), "{what}");
+    assert_eq!(
+        (output.status, &output.stdout, &output.stderr),
+        (wanted.status, &wanted.stdout, &wanted.stderr),
+        "{what}"
+    );
+}
+
+#[test]
+fn trees_show_what_they_show_without_outlast() {
+    const COMMANDS: &[&[&str]] = &[
+        &["sh", "-c", "(exit 3); echo $?; no-such-command 2> /dev/null; echo $?; exit 4"],
+        &["bash", "-c", "for i in 1 2 3; do echo $i | sed s/^/x/; done | sort -r; sleep 0.1 & wait $!; echo $?"],
+        &["bash", "-c", "trap 'echo told' CHLD; (exit 4); echo $?; bash -c '[ $PPID = '$$' ] && echo mine'"],
+        &["bash", "-c", "sleep 100 & kill $!; wait $! 2> /dev/null; echo $?"],
+        &["timeout", "0.2", "sleep", "100"],
+        &[
+            "python3",
+            "-c",
+            "import subprocess, os
+print(subprocess.run(['sh', '-c', 'echo out; exit 9'], capture_output=True))
+pid = os.fork()
+if pid == 0:
+    os._exit(3)
+seen = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+print(seen.si_status, seen.si_code, seen.si_pid == pid, os.wait()[0] == pid)
+try:
+    os.wait()
+except ChildProcessError:
+    print('none')",
+        ],
+    ];
+    let home = Home::new();
+    for (n, command) in COMMANDS.iter().enumerate() {
+        let name = format!("tree-{n}");
+        let output = finish(start(&home, &name, command));
+        assert_same(&output, &native(command), command[command.len() - 1]);
+        let log = home.log(&name);
+        assert!(!log.iter().any(|entry| entry["event"] == "degradation"), "{log:#?}");
+    }
+}
+
+#[test]
+fn any_process_of_a_tree_may_be_killed_at_any_moment() {
+    let home = Home::new();
+    let command = ["sh", "-c", PIPELINE];
+    let (wanted, mut kills) = (native(&command), 0);
+    for seed in 0..4 {
+        let name = format!("seed-{seed}");
+        let mut child = start(&home, &name, &command);
+        kills += harass(&home, &name, &mut child, seed, 40_000, |random, there| there[random.usize(..there.len())]);
+        assert_same(&finish(child), &wanted, &format!("seed {seed}: {:#?}", home.log(&name)));
+    }
+    assert!(kills > 8, "{kills} kills");
+}
+
+#[test]
+fn the_same_by_a_user_whose_recovered_processes_have_other_numbers() {
+    let home = Home::new();
+    std::fs::create_dir(home.state()).unwrap();
+    std::os::unix::fs::chown(home.state(), Some(NOBODY), Some(NOBODY)).unwrap();
+    std::fs::set_permissions(home.state(), std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    let command = ["sh", "-c", PIPELINE];
+    let (wanted, mut kills) = (native(&command), 0);
+    for seed in 0..3 {
+        let name = format!("seed-{seed}");
+        let mut child = start_by(home.outlast_by(NOBODY, ["run", "--tree", "--name", &name, "--"]), &command);
+        kills += harass(&home, &name, &mut child, seed, 40_000, |random, there| there[random.usize(..there.len())]);
+        assert_same(&finish(child), &wanted, &format!("seed {seed}"));
+    }
+    assert!(kills > 4, "{kills} kills");
+}
+
+#[test]
+fn a_child_is_made_once_whenever_it_is_killed() {
+    let home = Home::new();
+    let command = ["sh", "-c", "i=0; while [ $i -lt 60 ]; do (exit $i); echo $?; i=$((i+1)); done"];
+    let mut child = start(&home, "newborn", &command);
+    let kills = harass(&home, "newborn", &mut child, 1, 2_000, |_, there| there[there.len() - 1]);
+    assert_same(&finish(child), &native(&command), &format!("{:#?}", home.log("newborn")));
+    assert!(kills > 5, "{kills} kills");
+}
+
+#[test]
+fn whom_a_process_of_the_tree_kills_stays_dead() {
+    let home = Home::new();
+    let command = ["bash", "-c", "sleep 100 & kill -9 $!; wait $! 2> /dev/null; echo $?"];
+    assert_same(&finish(start(&home, "shell", &command)), &native(&command), "by number");
+    let command = ["timeout", "-s", "KILL", "0.2", "sleep", "100"];
+    assert_same(
+        &finish(start(&home, "group", &["setsid", "-w", "sh", "-c", "timeout -s KILL 0.2 sleep 100; echo $?"])),
+        &native(&["setsid", "-w", "sh", "-c", "timeout -s KILL 0.2 sleep 100; echo $?"]),
+        command[0],
+    );
+}
+
+#[test]
+fn a_parent_that_was_killed_while_it_waited_gets_the_status_of_its_child() {
+    let home = Home::new();
+    let door = home.door();
+    let script = format!("({}; exit 7) & wait $!; echo $?", door.wait());
+    let child = start(&home, "waiting", &["sh", "-c", &script]);
+    until("two programs", || programs(&home, "waiting").len() == 2);
+    for _ in 0..3 {
+        let recovered = home.status("waiting")["recoveries"].as_u64().unwrap();
+        assert!(kill(programs(&home, "waiting")[0]));
+        home.await_status("waiting", |status| status["recoveries"].as_u64() > Some(recovered));
+    }
+    door.open();
+    assert_eq!(said(&finish(child)).trim(), said(&native(&["sh", "-c", "echo 7"])).trim());
+}
+
+#[test]
+fn another_supervisor_takes_a_tree_over() {
+    let home = Home::new();
+    let door = home.door();
+    let file = home.file("out");
+    let script = format!(
+        "({}; exit 7) & wait $!; echo $? >> {out}; (exit 8); echo $? >> {out}",
+        door.wait(),
+        out = file.display()
+    );
+    let mut child = start(&home, "orphaned", &["sh", "-c", &script]);
+    until("two programs", || programs(&home, "orphaned").len() == 2);
+    home.await_protected("orphaned");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    home.await_event("orphaned", "supervisor-restarted", 1);
+    // One of each is killed under the new one.
+    for n in 0..2 {
+        assert!(kill(programs(&home, "orphaned")[n]));
+        home.await_event("orphaned", "recovered", n + 1);
+    }
+    door.open();
+    until("both statuses", || std::fs::read_to_string(&file).is_ok_and(|text| text == "7\n8\n"));
+}

@@ -1,0 +1,208 @@
+//! One process of a tree.
+
+use super::ready::Begun;
+use crate::end::End;
+use crate::error::Error;
+use crate::exec::promote;
+use crate::generation::Generation;
+use crate::kin::Legacy;
+use crate::launch::Command;
+use crate::meta::{self, Meta};
+use crate::options::Options;
+use crate::processes;
+use crate::program_folder::ProgramFolder;
+use crate::session::Session;
+use crate::stores::StorePlace;
+use crate::supervisor::{Parts, Supervisor};
+use libc::pid_t;
+use outlast_image::children::{state as children, Child};
+use outlast_image::control::{request, state};
+use std::ffi::OsString;
+use std::rc::Rc;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
+use std::time::{Duration, Instant, SystemTime};
+
+/// How long a process may take to leave its protection behind.
+const LEAVING: Duration = Duration::from_secs(1);
+const PULSE: Duration = Duration::from_millis(1);
+/// The parent of those whose own has ended.
+const INIT: pid_t = 1;
+
+/// A process of a program, but for the one that it began with.
+pub struct Member {
+    pub number: u32,
+    /// Whose child it is; none: its parent has ended.
+    pub parent: Option<u32>,
+    pub supervisor: Supervisor,
+    /// Whether its parent knows that it can be recovered.
+    pub is_known: bool,
+    /// What its process left that ended last.
+    pub last: Legacy,
+}
+
+/// A process of a program whose supervisor has died.
+pub struct Left {
+    pub number: u32,
+    folder: ProgramFolder,
+    session: Session,
+    /// None: nothing has begun with it.
+    meta: Option<Meta>,
+}
+
+impl Left {
+    /// What is left in the folder of this name, if a process was there.
+    pub fn of(root: &ProgramFolder, name: &str) -> Option<Self> {
+        let number = name.strip_prefix("child.")?.parse().ok()?;
+        let folder = root.folder(name).ok()?;
+        let (meta, session) = (Meta::read(&folder).ok(), folder.open_session().ok()?);
+        Some(Self { number, folder, session, meta })
+    }
+
+    /// Has a process begun with it that is described?
+    pub fn is_born(&self) -> bool {
+        self.meta.is_some()
+    }
+
+    /// What a child can begin with.
+    pub fn begun(self) -> Option<Begun> {
+        let Self { number, folder, session, .. } = self;
+        let lock = folder.lock().ok()??;
+        let stores = StorePlace::beside(&folder).ok()?;
+        let store = stores.open().ok()?;
+        Some(Begun { number, folder, lock, stores, session, store })
+    }
+
+    /// Is it a child of the process that has this session?
+    pub fn is_child_in(&self, parent: &Session) -> bool {
+        let lives = |child: &&Child| matches!(child.state.load(Acquire), children::EXPECTED | children::ALIVE);
+        parent.children().iter().filter(lives).any(|child| child.member.load(Acquire) == self.number)
+    }
+
+    /// Watches it, as a child of `parent`. None: that cannot be.
+    pub fn take_up(self, root: &Supervisor, parent: Option<u32>) -> Option<Member> {
+        let Self { number, folder, session, meta } = self;
+        let mut meta = meta?;
+        let lock = folder.lock().ok()??;
+        let stores = StorePlace::beside(&folder).ok()?;
+        promote(&folder, &stores, meta.generation).ok()?;
+        let argv: Vec<OsString> = meta.argv.iter().map(|arg| arg.to_os_string()).collect();
+        let command = Command::new(&meta.exe.to_path(), &argv).ok()?;
+        let decides = root.decides.for_another(folder.name(), &mut meta.options).ok()?;
+        meta.supervisor = meta::Supervisor::this();
+        let signals = root.signals.shared().ok()?;
+        let generation = Generation::new(&folder, meta.generation, session, stores.open().ok()?).ok()?;
+        let parts = Parts { folder, lock, stores, meta, command, signals, decides };
+        let mut supervisor = Supervisor::new(parts, generation).ok()?;
+        supervisor.engine = Rc::clone(&root.engine);
+        supervisor.births = root.births.clone();
+        supervisor.log = root.log.another().ok()?;
+        supervisor.committed = true;
+        supervisor.adopted = true;
+        supervisor.may_choose_pid = root.may_choose_pid;
+        Some(Member { number, parent, supervisor, is_known: false, last: Legacy::default() })
+    }
+}
+
+impl Member {
+    /// A child of `parent` that was just born.
+    pub fn new(parent: &Supervisor, number: u32, pid: pid_t, begun: Begun) -> Result<Self, Error> {
+        let Begun { number: own, folder, lock, stores, session, store } = begun;
+        let argv: Vec<OsString> = parent.meta.argv.iter().map(|arg| arg.to_os_string()).collect();
+        let command = Command::new(&parent.meta.exe.to_path(), &argv)?;
+        let mut options = Options { generations: None, sections: Vec::new(), ..parent.meta.options.clone() };
+        let decides = parent.decides.for_another(folder.name(), &mut options).map_err(Error::Module)?;
+        let meta = Meta {
+            started: humantime::format_rfc3339_micros(SystemTime::now()).to_string(),
+            options,
+            store: None,
+            supervisor: meta::Supervisor::this(),
+            pid,
+            generation: 0,
+            commits_before: 0,
+            recoveries_before: 0,
+            going_back: None,
+            encryption: None,
+            changed: None,
+            designated: None,
+            ended: None,
+            ..parent.meta.clone()
+        };
+        // Without a description nobody could take it over, and it is protected all the same.
+        let _ = meta.write(&folder, &stores);
+        let signals = parent.signals.shared().map_err(|e| Error::Kernel("copy a descriptor", e))?;
+        let generation = Generation::new(&folder, 0, session, store)?;
+        let mut supervisor =
+            Supervisor::new(Parts { folder, lock, stores, meta, command, signals, decides }, generation)?;
+        supervisor.engine = Rc::clone(&parent.engine);
+        supervisor.births = parent.births.clone();
+        supervisor.log = parent.log.another()?;
+        supervisor.pid = pid;
+        supervisor.committed = true;
+        supervisor.may_choose_pid = parent.may_choose_pid;
+        supervisor.adopted = parent.adopted;
+        // One that has ended by now is found so.
+        let _ = supervisor.kin.adopt(pid);
+        supervisor.generation.control().program_pid.store(pid, Release);
+        Ok(Self { number: own, parent: Some(number), supervisor, is_known: false, last: Legacy::default() })
+    }
+
+    /// Is the process one of this member's: program or anchor?
+    pub fn has(&self, pid: pid_t) -> bool {
+        self.supervisor.pid == pid || pid > 0 && self.supervisor.generation.anchors().contains(&pid)
+    }
+
+    /// Sees to what its engine has to say; how it ended, if it has.
+    pub fn attend(&mut self) -> Option<End> {
+        let supervisor = &mut self.supervisor;
+        supervisor.generation.bell.hear();
+        supervisor.on_bell();
+        if let Some(end) = supervisor.on_postponed() {
+            return Some(end);
+        }
+        supervisor.count_kills();
+        supervisor.look_at_threads();
+        supervisor.look_at_program();
+        None
+    }
+
+    pub fn note_end(&mut self, legacy: &Legacy) {
+        self.last = legacy.clone();
+    }
+
+    /// Did it end before there was anything to recover it from? Then its parent makes it once more.
+    pub fn is_stillborn(&self) -> bool {
+        // What it became by an execve it became after its birth.
+        let (generation, control) = (&self.supervisor.generation, self.supervisor.generation.control());
+        generation.number == 0 && control.anchor_pid.load(Acquire) == 0 && control.restored.load(Acquire) == 0
+    }
+
+    /// Its parent has ended.
+    pub fn is_orphaned(&mut self) {
+        self.parent = None;
+        self.supervisor.generation.control().parent.store(INIT, Release);
+    }
+
+    /// Has the process run on without protection.
+    pub fn let_go(&mut self) {
+        let supervisor = &mut self.supervisor;
+        let control = supervisor.generation.control();
+        control.request.fetch_or(request::DETACH, AcqRel);
+        let asked = Instant::now();
+        loop {
+            supervisor.pass_the_gate();
+            let left = control.state.load(Acquire) == state::SUSPENDED;
+            if left || !processes::is_running(supervisor.pid) || asked.elapsed() > LEAVING {
+                break;
+            }
+            std::thread::sleep(PULSE);
+        }
+        supervisor.dismiss_anchors();
+        self.clear();
+    }
+
+    /// Removes what it took.
+    pub fn clear(&self) {
+        // What cannot be removed goes with the program's folder.
+        let _ = self.supervisor.folder.clear();
+    }
+}
