@@ -36,8 +36,10 @@ static void ask(const struct one *one)
     must(sched_getscheduler(one->tid) == SCHED_OTHER, "sched_getscheduler");
     must(!sched_getparam(one->tid, &parameter), "sched_getparam");
     must(syscall(SYS_ioprio_get, WHO_PROCESS, one->tid) >= 0, "ioprio_get");
+    // A nice value may be negative.
     errno = 0;
-    must(getpriority(PRIO_PROCESS, one->tid) >= 0 && !errno, "getpriority");
+    getpriority(PRIO_PROCESS, one->tid);
+    must(!errno, "getpriority");
     must(!tgkill(getpid(), one->tid, 0) && !(errno = pthread_kill(one->thread, 0)), "tgkill");
     must(!(errno = pthread_getattr_np(one->thread, &attributes)), "pthread_getattr_np");
     pthread_attr_destroy(&attributes);
