@@ -119,14 +119,15 @@ fn bear(e: &mut Engine, t: &mut Thread, call: &Call, newborn: &Newborn, child: &
     let mut ready = ready;
     loop {
         let r = try_to_bear(e, newborn, child, &ready);
+        let is_born = !err::is(r) && await_anchor(r);
+        // SAFETY: the mapping was made for this birth.
+        unsafe { syscall!(nr::MUNMAP, CHILD_BASE, SESSION_LEN) };
+        if is_born {
+            return born(e, t, call, child, r);
+        }
         if err::is(r) {
             forget(child);
             return r;
-        }
-        if await_anchor(r) {
-            // SAFETY: the mapping was made for this birth.
-            unsafe { syscall!(nr::MUNMAP, CHILD_BASE, SESSION_LEN) };
-            return born(e, t, call, child, r);
         }
         // What it began with may be half of something.
         let Some(next) = ready::receive(e) else {
