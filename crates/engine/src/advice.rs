@@ -37,13 +37,15 @@ const KINDS: [Kind; 9] = [
     kind(WIPE_ON_FORK, 19),
     kind(GUARD_INSTALL, 103),
 ];
+const WIPED: u64 = 1 << 7;
+const LEFT_BEHIND: u64 = 1 << 2;
 pub const WIPE_ON_FORK: u64 = 18;
 pub const GUARD_INSTALL: u64 = 102;
 const HUGE: u64 = 1 << 4;
 const NOT_HUGE: u64 = 1 << 5;
 const GUARDED: u64 = 1 << 8;
 /// WIPEONFORK, and, before Linux 6.15, GUARD_INSTALL.
-const OF_ANONYMOUS: u64 = 1 << 7 | GUARDED;
+const OF_ANONYMOUS: u64 = WIPED | GUARDED;
 
 /// Of what it is said; bit `n` stands for `KINDS[n]`.
 #[repr(C)]
@@ -66,6 +68,21 @@ pub struct Advice {
 impl Advice {
     pub const fn new() -> Advice {
         Advice { ranges: [Range { start: 0, end: 0, bits: 0 }; MOST], count: 0, dirty: false, has_guards: false }
+    }
+
+    /// The first range that a child of fork's has not (DONTFORK).
+    pub fn left_behind(&self) -> Option<(u64, u64)> {
+        self.with(LEFT_BEHIND).next()
+    }
+
+    /// Calls `f` with what a child of fork's finds empty (WIPEONFORK).
+    pub fn each_wiped(&self, f: impl FnMut((u64, u64))) {
+        self.with(WIPED).for_each(f);
+    }
+
+    fn with(&self, bit: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let ranges = self.ranges[..self.count].iter();
+        ranges.filter(move |range| range.bits & bit != 0).map(|range| (range.start, range.end))
     }
 
     /// The program has given the advice.

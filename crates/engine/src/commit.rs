@@ -156,8 +156,9 @@ pub fn commit_stopped(e: &mut Engine, t: &mut Thread, pending: PendingCall) -> u
     t.fs_base = thread::fs_base();
     save_context(store, t, context_of(t, t.regs, pending));
     e.is_settled = operation::settles(&pending);
-    if world::has_several() {
+    if world::has_several() || e.sheds_threads {
         threads::save(e, t);
+        e.sheds_threads = false;
     }
     let settles = lag::settles(e);
     if settles {

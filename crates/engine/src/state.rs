@@ -135,6 +135,8 @@ pub struct Engine {
     pub ring_touched: u64,
     /// Places of the threads that the last commit told of.
     pub threads: [u64; crate::world::WORDS],
+    /// There are fewer of them than the last commit told of, though never was more than one.
+    pub sheds_threads: bool,
     /// The periodic timer, as its id plus one; 0: none yet in this process.
     pub timer: i32,
     /// What it is set to. Nanoseconds.
@@ -220,6 +222,7 @@ pub static mut ENGINE: Engine = Engine {
     fault: Fault { signal: 0, address: 0, met_ns: 0 },
     ring_touched: 0,
     threads: ONE_THREAD,
+    sheds_threads: false,
     timer: 0,
     interval: 0,
     ways_are_open: false,

@@ -98,6 +98,17 @@ pub mod other_state {
     pub const UNOPENED: u32 = 3;
     /// That of its parent, at the commit before the fork: it is the child, whose descriptors are its own.
     pub const CHILD: u32 = 4;
+    /// None: it has its parent's memory until it has become another program, which begins with a session of its own.
+    pub const SPAWNED: u32 = 5;
+}
+
+/// An execve, and the supervisor's part in it. Values of [`Control::exec_request`].
+pub mod exec_request {
+    pub const NONE: u32 = 0;
+    /// Engine: it is about to be made, and waits for [`super::Control::exec_ready`].
+    pub const EXEC: u32 = 1;
+    /// Engine: it has failed.
+    pub const FAILED: u32 = 2;
 }
 
 /// What is different for a program that meets the same failure from older generations, too. Bits of [`Control::perturbation`].
@@ -297,9 +308,27 @@ pub struct Control {
     pub parent: AtomicI32,
     /// Engine: the process id by which the program was born, as a child; 0: it is none.
     pub born_as: AtomicI32,
+    /// Engine, then supervisor: one of [`group_request`]. A futex.
+    pub group_request: AtomicU32,
+    /// Engine: the child, and the group that it is to be in.
+    pub group_of: AtomicI32,
+    pub group_wanted: AtomicI32,
+    /// Supervisor: what setpgid said: 0, or the negative error number.
+    pub group_result: AtomicI32,
+    /// Supervisor: the group in which its parent has put the program; 0 if it has gone into another one since. Engine: clears it.
+    pub group_given: AtomicI32,
     /// Engine: counts SIGKILLs that the program is about to send, and to whom: `kill`'s first argument.
     pub kills: AtomicU32,
     pub killed: [AtomicI32; KILLS],
+}
+
+/// A parent's wish that a child be in another group: setpgid serves real parents only. Values of [`Control::group_request`].
+pub mod group_request {
+    pub const NONE: u32 = 0;
+    /// Engine: it waits.
+    pub const ASKED: u32 = 1;
+    /// Supervisor: done, or refused.
+    pub const ANSWERED: u32 = 2;
 }
 
 /// How many of the SIGKILLs that a program sends are remembered.

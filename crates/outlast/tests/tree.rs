@@ -22,6 +22,51 @@ const PIPELINE: &str = "i=0; while [ $i -lt 40 ]; do echo \"line $i $(expr $i \\
     while read a b c; do echo \"$a:$b:$c\"; done
 (exit 5); echo status $?";
 
+/// posix_spawn and vfork, whose children have their parent's memory: for what is there, for what is not, and for one that is never executed.
+const SPAWNS: &str = "import os, subprocess, sys
+def spawn(*arguments):
+    sys.stdout.flush()
+    try:
+        pid = os.posix_spawn(arguments[0], arguments, os.environ)
+        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+    except OSError as e:
+        print(e.strerror)
+spawn('/bin/sh', '-c', 'echo $0 $PPID | wc -w; exit 3')
+spawn('/no/such/program')
+spawn('/etc/passwd')
+spawn('/bin/sh', '-c', 'kill -TERM $$')
+for command in ['true'], ['no-such-program'], ['sh', '-c', 'cat <&0 >&2']:
+    try:
+        print(subprocess.run(command, input=b'text', capture_output=True, start_new_session=True))
+    except OSError as e:
+        print(e.strerror)
+print(os.system('exit 7'))";
+
+/// fork by a program with threads, with memory that is not copied, and into another process group.
+const FORKS: &str = "import mmap, os, threading
+over = threading.Event()
+threads = [threading.Thread(target=over.wait) for _ in range(3)]
+[thread.start() for thread in threads]
+kept, wiped = (mmap.mmap(-1, 8192, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) for _ in range(2))
+kept[:], wiped[:] = b'k' * 8192, b'w' * 8192
+wiped.madvise(18)
+r, w = os.pipe()
+for n in range(3):
+    pid = os.fork()
+    if pid == 0:
+        os.close(w)
+        os.read(r, 1)
+        print(n, len(os.listdir('/proc/self/task')), kept[:3], wiped[:3], os.getpgrp() == os.getpid(), flush=True)
+        os._exit(n)
+    os.setpgid(pid, 0)
+    os.write(w, b'x')
+    print(os.getpgid(pid) == pid, os.waitpid(-pid, 0) == (pid, n << 8), flush=True)
+try:
+    os.setpgid(1, 1)
+except OSError as e:
+    print(e.strerror)
+over.set()";
+
 fn start(home: &Home, name: &str, command: &[&str]) -> Child {
     start_by(home.outlast(["run", "--tree", "--name", name, "--"]), command)
 }
@@ -114,6 +159,8 @@ try:
 except ChildProcessError:
     print('none')",
         ],
+        &["python3", "-c", SPAWNS],
+        &["python3", "-W", "ignore", "-c", FORKS],
     ];
     let home = Home::new();
     for (n, command) in COMMANDS.iter().enumerate() {
@@ -163,6 +210,21 @@ fn a_child_is_made_once_whenever_it_is_killed() {
     let mut child = start(&home, "newborn", &command);
     let kills = harass(&home, "newborn", &mut child, 1, 2_000, |_, there| there[there.len() - 1]);
     assert_same(&finish(child), &native(&command), &format!("{:#?}", home.log("newborn")));
+    assert!(kills > 5, "{kills} kills");
+}
+
+#[test]
+fn a_child_with_its_parents_memory_is_made_once_whenever_it_is_killed() {
+    let home = Home::new();
+    let script = "import os, subprocess
+for i in range(40):
+    print(i, subprocess.run(['sh', '-c', f'exit {i}']).returncode, flush=True)
+    pid = os.posix_spawn('/bin/echo', ['echo', str(i)], os.environ)
+    print(os.waitpid(pid, 0) == (pid, 0), flush=True)";
+    let command = ["python3", "-c", script];
+    let mut child = start(&home, "spawned", &command);
+    let kills = harass(&home, "spawned", &mut child, 1, 15_000, |_, there| there[there.len() - 1]);
+    assert_same(&finish(child), &native(&command), &format!("{:#?}", home.log("spawned")));
     assert!(kills > 5, "{kills} kills");
 }
 

@@ -98,7 +98,7 @@ impl Shared {
     }
 }
 
-const WORDS: usize = 7;
+const WORDS: usize = 8;
 
 fn words(session: &Session) -> [&AtomicU32; WORDS] {
     let control = session.control();
@@ -110,6 +110,7 @@ fn words(session: &Session) -> [&AtomicU32; WORDS] {
         &control.credential_request,
         &control.go_back,
         &control.births,
+        &control.group_request,
     ]
 }
 

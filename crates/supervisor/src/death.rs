@@ -45,6 +45,9 @@ impl Supervisor {
             state::EXITING => End::Exited(control.exit_code.load(Acquire) & 0xff),
             _ => End::Killed(libc::SIGKILL),
         });
+        if self.is_unborn {
+            return Some(end);
+        }
         let death = self.death(end);
         again::note_end(Some(end));
         let decision = self.decides.died(&death);

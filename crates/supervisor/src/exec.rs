@@ -14,19 +14,13 @@ use crate::stores::StorePlace;
 use crate::supervisor::Supervisor;
 use crate::trace::{self, Fault, Stop};
 use crate::{clock, futex, processes, reports};
-use outlast_image::control::{state, Control};
+use outlast_image::control::{exec_request as request, state, Control};
 use outlast_image::degradation::Degradation;
 use outlast_image::inject::mode;
+use outlast_image::layout::CHILD_BASE;
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 use std::time::Duration;
-
-/// Values of `Control::exec_request`.
-mod request {
-    pub const NONE: u32 = 0;
-    pub const EXEC: u32 = 1;
-    pub const FAILED: u32 = 2;
-}
 
 /// Values of `Control::exec_ready`.
 pub mod ready {
@@ -114,8 +108,12 @@ impl Supervisor {
         self.injection_faults < INJECTION_TRIES
     }
 
-    /// Whether the program runs another image than the one that the session is of: an execve closes it.
+    /// Whether the program runs another image than the one that the session is of: an execve closes it, and unmaps it.
     fn has_left(&self) -> bool {
+        if self.is_unborn {
+            return !processes::maps(self.pid, CHILD_BASE, self.generation.session.file())
+                && processes::has_memory(self.pid);
+        }
         let fd = self.generation.session.inject_args().session_fd;
         // One that is dying has closed it, too, but before that it has lost its memory.
         !processes::holds(self.pid, fd, self.generation.session.file()) && processes::has_memory(self.pid)
@@ -210,6 +208,7 @@ impl Supervisor {
     /// The new image runs without protection: the old one must not be recovered any more.
     pub(crate) fn go_unprotected(&mut self, degradation: Degradation, what: &str) {
         self.handover = Handover::None;
+        self.is_unborn = false;
         self.dismiss_anchors();
         self.follow_nobody();
         let control = self.generation.control();
@@ -226,6 +225,7 @@ impl Supervisor {
             return;
         }
         let Handover::Waiting { previous, began } = std::mem::take(&mut self.handover) else { return };
+        self.is_unborn = false;
         let control = previous.control();
         self.meta.generation = self.generation.number;
         self.meta.commits_before += control.commits.load(Acquire);

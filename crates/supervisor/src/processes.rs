@@ -95,6 +95,19 @@ pub fn holds(pid: pid_t, fd: i32, file: BorrowedFd<'_>) -> bool {
     }
 }
 
+/// Whether the process has that file mapped at this address.
+pub fn maps(pid: pid_t, address: u64, file: BorrowedFd<'_>) -> bool {
+    let (Ok(text), Ok(ours)) = (std::fs::read(format!("/proc/{pid}/maps")), rustix::fs::fstat(file)) else {
+        return false;
+    };
+    // Addresses, permissions, offset, device, inode, path.
+    let (start, inode) = (format!("{address:x}-"), ours.st_ino.to_string());
+    text.split(|&byte| byte == b'\n').filter(|line| line.starts_with(start.as_bytes())).any(|line| {
+        let mut fields = line.split(|&byte| byte == b' ').filter(|field| !field.is_empty());
+        fields.nth(4) == Some(inode.as_bytes())
+    })
+}
+
 /// Fields of a process's stat file from the third on: state, parent, …
 fn stat_field(pid: pid_t, field: usize) -> Option<String> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;

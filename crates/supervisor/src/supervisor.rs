@@ -93,6 +93,8 @@ pub struct Supervisor {
     pub(crate) looking: Looking,
     /// Whether another process of the program has killed this one, and meant it.
     pub(crate) is_killed: bool,
+    /// Whether the process has its parent's memory and has not become the program yet that it is to be: there is nothing to recover.
+    pub(crate) is_unborn: bool,
     /// The other processes of a program that is a tree.
     pub(crate) tree: Option<Box<Tree>>,
     /// Where engines receive what their children begin with.
@@ -149,6 +151,7 @@ impl Supervisor {
             kept: false,
             looking: Looking::default(),
             is_killed: false,
+            is_unborn: false,
             tree: None,
             births: None,
             generation,

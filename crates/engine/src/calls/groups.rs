@@ -4,6 +4,7 @@
 //! foreground again if it was there: the terminal still names the dead one. Where it could not have its old process id
 //! again, its group has another number, too, which the program never sees.
 
+use crate::children;
 use crate::commit::{commit, commit_at_gate};
 use crate::control::control;
 use crate::dispatch::{interruptible, native, visible, Call};
@@ -14,7 +15,7 @@ use crate::state::Engine;
 use crate::sys::{err, nr, syscall};
 use crate::thread::Thread;
 use crate::user;
-use core::sync::atomic::Ordering::Acquire;
+use core::sync::atomic::Ordering::{Acquire, Release};
 use outlast_image::context::pending_kind;
 use outlast_image::mutant::Mutant;
 
@@ -28,6 +29,14 @@ pub fn ask(call: &Call) -> i64 {
     let mut call = *call;
     call.args[0] = to_kernel(call.args[0]);
     to_program(native(&call))
+}
+
+/// The program's group, as the program knows it: its own doing, or its parent's since.
+pub fn own(e: &Engine) -> u32 {
+    match control().group_given.load(Acquire) {
+        0 => e.kernel.pgid,
+        given => given as u32,
+    }
 }
 
 /// Is it a call that sets a group or a session?
@@ -49,7 +58,10 @@ pub fn make(e: &mut Engine, call: &Call) -> i64 {
     for i in 0..2 {
         wanted.args[i] = to_kernel(call.args[i]);
     }
-    let r = native(&wanted);
+    let mut r = native(&wanted);
+    if r == ESRCH && call.nr == nr::SETPGID {
+        r = children::set_group(call.args[0] as i32, call.args[1] as i32).unwrap_or(r);
+    }
     let of_itself = call.nr == nr::SETSID || call.args[0] == 0 || call.args[0] as u32 == e.kernel.pid;
     if !err::is(r) && of_itself {
         let own = e.kernel.pid;
@@ -58,6 +70,7 @@ pub fn make(e: &mut Engine, call: &Call) -> i64 {
         } else {
             e.kernel.pgid = if call.args[1] == 0 { own } else { call.args[1] as u32 };
         }
+        control().group_given.store(0, Release);
         e.kernel_dirty = true;
     }
     to_program(r)
@@ -114,7 +127,7 @@ pub fn restore(e: &Engine) {
     if without(Mutant::ProcessGroup) {
         return;
     }
-    let wanted = control().pgid.load(Acquire);
+    let (wanted, group) = (control().pgid.load(Acquire), own(e));
     let tty = Passing::open(c"/dev/tty".as_ptr().cast(), O_RDWR_NOCTTY).ok();
     let mut front = 0u32;
     // SAFETY: asks for and sets the groups of this process and its terminal, with every signal blocked.
@@ -125,14 +138,14 @@ pub fn restore(e: &Engine) {
         });
         if e.kernel.sid == e.kernel.pid {
             syscall!(nr::SETSID);
-        } else if e.kernel.pgid == e.kernel.pid {
+        } else if group == e.kernel.pid {
             syscall!(nr::SETPGID, 0, 0);
-        } else if err::is(syscall!(nr::SETPGID, 0, e.kernel.pgid)) && wanted > 0 {
+        } else if err::is(syscall!(nr::SETPGID, 0, group)) && wanted > 0 {
             syscall!(nr::SETPGID, 0, wanted);
         }
-        if let Some(tty) = tty.filter(|_| vacant && e.kernel.foreground == e.kernel.pgid) {
-            let group = syscall!(nr::GETPGID, 0) as u32;
-            syscall!(nr::IOCTL, tty.fd, TIOCSPGRP, &raw const group);
+        if let Some(tty) = tty.filter(|_| vacant && e.kernel.foreground == group) {
+            let real = syscall!(nr::GETPGID, 0) as u32;
+            syscall!(nr::IOCTL, tty.fd, TIOCSPGRP, &raw const real);
         }
     }
 }

@@ -1,11 +1,13 @@
-//! Calls of a child that shares this memory (vfork, posix_spawn), where pages may be armed by a tracker that signals.
+//! Calls of a child that shares this memory (vfork, posix_spawn), where they trap: because it is to be protected once it has become another
+//! program ([`crate::children::shared`]), or because pages may be armed by a tracker that signals.
 //!
-//! The child's own writes fault and are noted like the program's. Its calls would fail with EFAULT where the kernel
-//! writes, so they trap, too: the handler opens what the call writes and sends the child on to a `syscall` in the
-//! engine's text, where mask, stack and registers are the child's. It comes back by an address below the red zone of
-//! the child's stack, so that signals and calls of their handlers may come in between.
+//! In the latter case the child's own writes fault and are noted like the program's; its calls would fail with EFAULT where the kernel writes.
+//! The handler opens what the call writes and sends the child on to a `syscall` in the engine's text, where mask, stack and registers
+//! are the child's. It comes back by an address below the red zone of the child's stack, so that signals and calls of their handlers may come
+//! in between.
 
-use crate::calls::memory;
+use crate::calls::{exec, memory};
+use crate::children::shared;
 use crate::dispatch::Call;
 use crate::frame::Ucontext;
 use crate::kernel_writes;
@@ -105,18 +107,32 @@ pub fn redirect(t: &mut Thread, uc: &mut Ucontext) {
     let call = Call { nr: r.rax, args: [r.rdi, r.rsi, r.rdx, r.r10, r.r8, r.r9] };
     // SAFETY: the program stands still in vfork; the tracker's tables are as the memory shared with the child.
     let e = unsafe { engine() };
-    if outlast_calls::row(call.nr).is_some_and(|row| row.class == Class::Map) {
-        uc.regs.rax = memory::serve(e, t, &call) as u64;
-        return;
+    shared::is_still_here();
+    if e.tracker.guards_kernel_writes() {
+        if outlast_calls::row(call.nr).is_some_and(|row| row.class == Class::Map) {
+            uc.regs.rax = memory::serve(e, t, &call) as u64;
+            return;
+        }
+        kernel_writes::allow(&call);
     }
-    kernel_writes::allow(&call);
     match call.nr {
+        nr::GETPPID => {
+            if let Some(parent) = shared::parent() {
+                uc.regs.rax = parent as u64;
+                return;
+            }
+        }
         nr::RT_SIGPROCMASK => return mask(t, uc, &call),
         nr::RT_SIGACTION if KEPT.contains(&(call.args[0] as i32)) => {
             uc.regs.rax = keep_action(&e.kernel.actions[call.args[0] as usize], &call) as u64;
             return;
         }
         nr::EXECVE | nr::EXECVEAT => {
+            if let Some(r) = exec::cannot_run(&call) {
+                uc.regs.rax = r as u64;
+                return;
+            }
+            shared::announce();
             let [rdi, rsi, rdx, r10, ..] = call.args;
             t.child_place = Place { rip: r.rip, mask: uc.sigmask, rdi, rsi, rdx, r10, ..t.child_place };
             uc.sigmask = uc.sigmask & !OWNED | t.child_place.wanted & OWNED;

@@ -1,10 +1,10 @@
 //! Children that run unprotected (a degradation), as children of this process: all but those of [`crate::children`].
 
-use crate::calls::birth::{self, CloneArgs, Noted, CLONE_VFORK, CLONE_VM, SIGCHLD};
+use crate::calls::birth::{self, CloneArgs, Noted, CLONE_VFORK, CLONE_VM};
 use crate::calls::shared_child::{self, SHARED};
 use crate::calls::thread_birth::{self, CLONE_THREAD};
 use crate::calls::{gs, limits, own_faults};
-use crate::children;
+use crate::children::{self, Newborn};
 use crate::commit::{commit, commit_at_gate};
 use crate::control::degrade;
 use crate::dispatch::{native, Call, Outcome};
@@ -19,7 +19,6 @@ use crate::sys::{err, nr};
 use crate::thread::Thread;
 use crate::tracker::Track;
 use crate::undo;
-use crate::user;
 use core::arch::global_asm;
 use core::mem::offset_of;
 use core::sync::atomic::Ordering::Relaxed;
@@ -125,16 +124,8 @@ extern "C" {
 }
 
 pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> Outcome {
-    let a = call.args;
-    let (flags, stack) = match call.nr {
-        nr::FORK => (SIGCHLD, 0),
-        nr::VFORK => (CLONE_VM | CLONE_VFORK | SIGCHLD, 0),
-        nr::CLONE => (a[0], a[1]),
-        _ => match user::read::<[u64; 8]>(a[0]) {
-            Some(c) => (c[0], if c[5] == 0 { 0 } else { c[5] + c[6] }),
-            None => return Outcome::Return(err::EFAULT),
-        },
-    };
+    let Some(newborn) = Newborn::of(call) else { return Outcome::Return(err::EFAULT) };
+    let Newborn { flags, stack, .. } = newborn;
     if flags & CLONE_THREAD != 0 {
         return thread_birth::serve(e, t, call, flags, stack);
     }
@@ -148,7 +139,7 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> Outcome {
     if flags & CLONE_VM == 0 && crate::own_faults::are_left_to_others() {
         return Outcome::Return(own_faults::unprotected(e, t, call));
     }
-    if let Some(made) = children::make(e, t, call) {
+    if let Some(made) = children::make(e, t, call, &newborn) {
         return made;
     }
     let mut room = CloneArgs::default();
@@ -159,8 +150,11 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> Outcome {
     birth::expect();
     commit(e, call.pending(pending_kind::SPAWN));
     let call = &noted.call;
-    let r =
-        if flags & CLONE_VM != 0 { shared_memory_child(e, t, call, stack) } else { copied_child(e, t, call, stack) };
+    let traps = e.tracker.guards_kernel_writes();
+    let r = match flags & CLONE_VM {
+        0 => copied_child(e, t, call, stack),
+        _ => shared_memory_child(e, t, call, stack, traps),
+    };
     if t.native != 0 {
         return Outcome::Registers;
     }
@@ -180,11 +174,11 @@ pub fn is_made(e: &mut Engine, t: &mut Thread, r: i64) -> i64 {
     r
 }
 
-/// vfork and posix_spawn: the parent is suspended until the child has exec'd or ended.
-fn shared_memory_child(e: &mut Engine, t: &mut Thread, call: &Call, stack: u64) -> i64 {
+/// vfork and posix_spawn: the parent is suspended until the child has exec'd or ended. `traps`: whether the child's calls do.
+pub fn shared_memory_child(e: &mut Engine, t: &mut Thread, call: &Call, stack: u64, traps: bool) -> i64 {
     let a = call.args;
     let stack = if stack == 0 { t.regs.rsp } else { stack };
-    let native = if e.tracker.guards_kernel_writes() { SHARED } else { 1 };
+    let native = if traps { SHARED } else { 1 };
     shared_child::prepare(t, call, stack);
     let args = [call.nr, a[0], a[1], a[2], a[3], a[4], a[5]];
     let mask = signals::kernel_mask(t.mask);

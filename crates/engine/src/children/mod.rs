@@ -5,31 +5,49 @@
 //! session: births are written there by the kernel, ends by the supervisor; that a status was taken is written with the commit
 //! from which on it is so. A parent that goes back behind that commit takes it again: it is an input like any other.
 //!
-//! A protected child begins as a recovered process does, but from a copy of its parent's store: as of the commit that stands before
-//! the fork. Until it has an anchor of its own its parent waits, and makes it once more should it die.
+//! A child of fork's begins as a recovered process does, but from a copy of its parent's store: as of the commit that stands before
+//! the fork ([`birth`], [`begin`]). One of vfork's or posix_spawn's begins with the program that it becomes ([`shared`]). Until it can be
+//! recovered its parent waits, and makes it once more should it die.
 
+mod begin;
 mod birth;
+mod child_session;
+mod newborn;
 mod ready;
+pub mod shared;
 mod told;
 mod wait;
 
-pub use birth::{adjust, again, begin_with, is_itself, make};
+pub use begin::{adjust, begin_with, has_its_memory, is_itself};
+pub use newborn::Newborn;
 pub use told::describe;
 pub use wait::serve as wait;
 
+use crate::call_filters;
+use crate::calls::birth::{CloneArgs, Noted};
+use crate::calls::{groups, spawn};
+use crate::commit::commit;
 use crate::control::control;
-use crate::dispatch::{Call, CLASS};
+use crate::dispatch::{Call, Outcome, CLASS};
+use crate::gathered;
 use crate::state::{engine, Engine};
-use crate::sys::{futex_wake, nr};
+use crate::sys::{futex_wait, futex_wake, nr};
+use crate::thread::Thread;
+use crate::undo;
 use core::sync::atomic::Ordering::*;
+use newborn::Memory;
 use outlast_calls::Class;
 use outlast_image::children::{news, state, Child, CHILDREN};
-use outlast_image::control::KILLS;
+use outlast_image::context::pending_kind;
+use outlast_image::control::{group_request, KILLS};
 use outlast_image::inject::option;
 use outlast_image::layout::{session, SESSION_BASE};
 
 pub const SIGCHLD: i32 = 17;
 const SIGKILL: u64 = 9;
+/// How often, and how long each time, it is looked what has become of a child: for two seconds. Nanoseconds.
+const LOOKS: u32 = 1000;
+const PATIENCE_NS: u64 = 2_000_000;
 
 /// Is the program a tree, whose children are the supervisor's for the kernel?
 pub fn are_kept() -> bool {
@@ -74,6 +92,13 @@ fn expect(e: &mut Engine, member: u32) -> Option<&'static Child> {
         }
         None => return None,
     };
+    child.spawned.store(seq + 1, Release);
+    expect_with(child, member);
+    Some(child)
+}
+
+/// Nothing of the child is there yet, and it is to begin with this one of what the supervisor has made ready.
+fn expect_with(child: &Child, member: u32) {
     child.state.store(state::FREE, Release);
     for word in [&child.birth, &child.status, &child.group] {
         word.store(0, Release);
@@ -82,11 +107,97 @@ fn expect(e: &mut Engine, member: u32) -> Option<&'static Child> {
         word.store(0, Release);
     }
     child.taken.store(0, Release);
-    child.spawned.store(seq + 1, Release);
     child.usage.iter().for_each(|word| word.store(0, Relaxed));
     child.member.store(member, Release);
     child.state.store(state::EXPECTED, Release);
-    Some(child)
+}
+
+fn forget(child: &Child) {
+    child.state.store(state::FREE, Release);
+}
+
+/// Makes a child as one of the supervisor's. None: it is to be made as a child of this process's.
+pub fn make(e: &mut Engine, t: &mut Thread, call: &Call, newborn: &Newborn) -> Option<Outcome> {
+    if !are_kept() || call_filters::exist() {
+        return None;
+    }
+    let memory = newborn.memory()?;
+    let may_be_made = match memory {
+        Memory::Copied => birth::may_be_copied(e, t),
+        Memory::Shared => shared::may_be_made(),
+    };
+    if !may_be_made {
+        return None;
+    }
+    let ready = ready::receive(e)?;
+    // Nothing of an earlier attempt was made.
+    table().iter().filter(|child| child.state.load(Acquire) == state::EXPECTED).for_each(forget);
+    let child = expect(e, ready.member)?;
+    gathered::release(e);
+    undo::share_all(e);
+    if commit(e, call.pending(pending_kind::SPAWN)) == 0 {
+        forget(child);
+        return None;
+    }
+    Some(Outcome::Return(match memory {
+        Memory::Copied => birth::bear(e, t, call, newborn, child, ready),
+        Memory::Shared => shared::bear(e, t, call, newborn, child, ready),
+    }))
+}
+
+/// The call that a dead predecessor was about to make. None: not one of these.
+pub fn again(e: &mut Engine, t: &mut Thread, call: &Call) -> Option<Outcome> {
+    let child = spawned(e.store().seq())?;
+    let pid = child.birth.load(Acquire);
+    if pid <= 0 || fate(child) == Fate::Stillborn || told_nobody(call, child) {
+        forget(child);
+        return None;
+    }
+    Some(Outcome::Return(born(e, t, call, child, pid as i64)))
+}
+
+/// Has a child with its parent's memory ended where it had that? What it told its parent by that died with the parent.
+fn told_nobody(call: &Call, child: &Child) -> bool {
+    let shares = Newborn::of(call).is_some_and(|newborn| newborn.memory() == Some(Memory::Shared));
+    shares && child.state.load(Acquire) == state::ENDED && child.news.load(Acquire) & news::RECOVERABLE == 0
+}
+
+/// The parent has a child.
+fn born(e: &mut Engine, t: &mut Thread, call: &Call, child: &Child, pid: i64) -> i64 {
+    // It may have ended by now.
+    let _ = child.state.compare_exchange(state::EXPECTED, state::ALIVE, AcqRel, Acquire);
+    ring();
+    let mut room = CloneArgs::default();
+    if let Some(noted) = Noted::new(call, &mut room) {
+        noted.tell(pid);
+    }
+    spawn::is_made(e, t, pid)
+}
+
+/// What has become of a child that was made.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    /// It can be recovered, or has ended as it was to.
+    Lives,
+    /// It has ended before, and is to be made once more.
+    Stillborn,
+}
+
+/// Waits until the supervisor says what has become of the child.
+fn fate(child: &Child) -> Fate {
+    let told = &control().children_news;
+    for _ in 0..LOOKS {
+        let seen = told.load(Acquire);
+        let known = child.news.load(Acquire);
+        if known & news::STILLBORN != 0 {
+            return Fate::Stillborn;
+        }
+        if child.state.load(Acquire) == state::ENDED || known & news::RECOVERABLE != 0 {
+            return Fate::Lives;
+        }
+        futex_wait(told, seen, Some(PATIENCE_NS));
+    }
+    Fate::Lives
 }
 
 /// The child before which commit `seq` stands: a dead predecessor was about to make it, or had made it.
@@ -116,11 +227,29 @@ pub fn note_kill(call: &Call) {
     }
     // Its own group goes by its number there.
     // SAFETY: a look at a number.
-    let to = if pid as i32 == 0 { -(unsafe { engine() }.kernel.pgid as i32) } else { pid as i32 };
+    let to = if pid as i32 == 0 { -(groups::own(unsafe { engine() }) as i32) } else { pid as i32 };
     let c = control();
     let count = c.kills.load(Relaxed);
     c.killed[count as usize % KILLS].store(to, Release);
     c.kills.store(count.wrapping_add(1), Release);
+}
+
+/// Puts a child into a group: the supervisor does, whose child it is for the kernel. None: it is no child, or nobody answers.
+pub fn set_group(pid: i32, group: i32) -> Option<i64> {
+    let is_meant = |child: &&Child| child.state.load(Acquire) == state::ALIVE && child.birth.load(Acquire) == pid;
+    table().iter().find(is_meant)?;
+    let c = control();
+    c.group_of.store(pid, Release);
+    c.group_wanted.store(group, Release);
+    c.group_request.store(group_request::ASKED, Release);
+    futex_wake(&c.group_request);
+    for _ in 0..LOOKS {
+        if c.group_request.load(Acquire) == group_request::ANSWERED {
+            return Some(c.group_result.load(Acquire).into());
+        }
+        futex_wait(&c.group_request, group_request::ASKED, Some(PATIENCE_NS));
+    }
+    None
 }
 
 /// Has the supervisor look at the table, and at what is ready for children.

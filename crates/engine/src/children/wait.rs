@@ -2,6 +2,7 @@
 
 use super::told::{code, of_status};
 use super::{is_told, table, SIGCHLD};
+use crate::calls::groups;
 use crate::control::control;
 use crate::dispatch::{interruptible, visible, Call};
 use crate::signals::SIG_IGN;
@@ -66,7 +67,7 @@ impl Wanted {
             nr::WAIT4 => {
                 let whom = match a[0] as i32 {
                     -1 => Whom::All,
-                    0 => Whom::Group(e.kernel.pgid as i32),
+                    0 => Whom::Group(groups::own(e) as i32),
                     pid @ 1.. => Whom::Process(pid),
                     i32::MIN => return None,
                     group => Whom::Group(-group),
@@ -77,7 +78,7 @@ impl Wanted {
                 let whom = match (a[0], a[1] as i32) {
                     (0, _) => Whom::All,
                     (1, pid @ 1..) => Whom::Process(pid),
-                    (2, 0) => Whom::Group(e.kernel.pgid as i32),
+                    (2, 0) => Whom::Group(groups::own(e) as i32),
                     (2, group @ 1..) => Whom::Group(group),
                     _ => return None,
                 };

@@ -130,7 +130,7 @@ unsafe fn run(rung: Rung) -> ! {
     let mut context = load(e, t);
     let is_child = c.other_state.load(Acquire) == other_state::CHILD;
     let born_by = if is_child { children::adjust(e, &mut context) } else { None };
-    let mut others = threads::load(e, &context);
+    let mut others = if is_child { threads::alone(e) } else { threads::load(e, &context) };
     let mut operation = pending::lookup(e, others.pending());
     descriptors::undo(e);
     // The kernel does not tell what is missing for the program to bring from what was never touched.
@@ -149,7 +149,8 @@ unsafe fn run(rung: Rung) -> ! {
         let (unknown, none) = (other_state::UNOPENED, other_state::NONE);
         let _ = c.other_state.compare_exchange(none, unknown, AcqRel, Acquire);
     }
-    let lacks_anchor = rung == Rung::Cold || is_child && c.anchor_pid.load(Acquire) == 0;
+    let is_just_born = is_child && c.anchor_pid.load(Acquire) == 0;
+    let lacks_anchor = rung == Rung::Cold || is_just_born;
     if lacks_anchor && err::is(crate::anchor::make()) {
         fail!(0);
     }
@@ -177,7 +178,8 @@ unsafe fn run(rung: Rung) -> ! {
         contexts::forget();
     }
     contexts::leave();
-    if !rewound {
+    let has_memory = rewound || is_just_born && children::has_its_memory(e);
+    if !has_memory {
         memory::restore(e);
     }
     contexts::restore(e);
@@ -206,7 +208,7 @@ unsafe fn run(rung: Rung) -> ! {
         own_faults::restore(e, is_foreign);
     }
     if let Some(call) = &born_by {
-        children::begin_with(&mut context, call);
+        children::begin_with(e, t, &mut context, call);
     }
     fill_thread(t, &context);
     if ways::is_due(e) {

@@ -71,6 +71,13 @@ pub unsafe fn load(e: &mut Engine, first: &ThreadContext) -> Others {
     others
 }
 
+/// A child of fork's has one thread, of however many its parent had: the next commit says so.
+pub fn alone(e: &mut Engine) -> Others {
+    e.threads = places(e);
+    e.sheds_threads = e.threads != ONE_THREAD;
+    Others { found: group::lookup(e.store().seq()), places: ONE_THREAD, committer: 0, pending: PendingCall::default() }
+}
+
 impl Others {
     /// Are there any besides the first?
     pub fn exist(&self) -> bool {

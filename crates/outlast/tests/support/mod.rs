@@ -3,6 +3,7 @@
 
 pub mod obedient;
 pub mod talk;
+pub mod terminal;
 
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;

@@ -26,7 +26,7 @@ fn note_end(child: &Child, end: End, legacy: &Legacy) {
     // SAFETY: plain system call. They run as whoever watches them, as far as anybody is told.
     child.user.store(unsafe { libc::getuid() }, Release);
     child.usage.iter().zip(*legacy.usage).for_each(|(word, used)| word.store(used, Release));
-    child.news.store(news::UNTOLD, Release);
+    child.news.store(news::UNTOLD | child.news.load(Acquire) & news::RECOVERABLE, Release);
     child.state.store(state::ENDED, Release);
 }
 
@@ -48,7 +48,7 @@ pub fn take_kill(session: &Session, is_meant: impl Fn(pid_t) -> bool) -> bool {
     }
 }
 
-fn child_of(session: &Session, pid: pid_t) -> Option<&Child> {
+pub fn child_of(session: &Session, pid: pid_t) -> Option<&Child> {
     let lives = |child: &&Child| matches!(child.state.load(Acquire), state::EXPECTED | state::ALIVE);
     session.children().iter().filter(lives).find(|child| child.birth.load(Acquire) == pid)
 }

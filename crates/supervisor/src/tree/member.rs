@@ -16,7 +16,7 @@ use crate::stores::StorePlace;
 use crate::supervisor::{Parts, Supervisor};
 use libc::pid_t;
 use outlast_image::children::{state as children, Child};
-use outlast_image::control::{request, state};
+use outlast_image::control::{other_state, request, state};
 use std::ffi::OsString;
 use std::rc::Rc;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
@@ -98,6 +98,7 @@ impl Left {
         supervisor.log = root.log.another().ok()?;
         supervisor.committed = true;
         supervisor.adopted = true;
+        supervisor.is_unborn = supervisor.generation.control().other_state.load(Acquire) == other_state::SPAWNED;
         supervisor.may_choose_pid = root.may_choose_pid;
         Some(Member { number, parent, supervisor, is_known: false, last: Legacy::default() })
     }
@@ -140,6 +141,7 @@ impl Member {
         supervisor.committed = true;
         supervisor.may_choose_pid = parent.may_choose_pid;
         supervisor.adopted = parent.adopted;
+        supervisor.is_unborn = supervisor.generation.control().other_state.load(Acquire) == other_state::SPAWNED;
         // One that has ended by now is found so.
         let _ = supervisor.kin.adopt(pid);
         supervisor.generation.control().program_pid.store(pid, Release);
@@ -149,6 +151,11 @@ impl Member {
     /// Is the process one of this member's: program or anchor?
     pub fn has(&self, pid: pid_t) -> bool {
         self.supervisor.pid == pid || pid > 0 && self.supervisor.generation.anchors().contains(&pid)
+    }
+
+    /// Is it this process whose stops its parent is told of? Not while it becomes another program.
+    pub fn is_followed(&self, pid: pid_t) -> bool {
+        self.supervisor.pid == pid && !self.supervisor.handover.is_tracing()
     }
 
     /// Sees to what its engine has to say; how it ended, if it has.
@@ -171,6 +178,9 @@ impl Member {
 
     /// Did it end before there was anything to recover it from? Then its parent makes it once more.
     pub fn is_stillborn(&self) -> bool {
+        if self.supervisor.is_unborn {
+            return true;
+        }
         // What it became by an execve it became after its birth.
         let (generation, control) = (&self.supervisor.generation, self.supervisor.generation.control());
         generation.number == 0 && control.anchor_pid.load(Acquire) == 0 && control.restored.load(Acquire) == 0

@@ -6,6 +6,7 @@
 //! waits in a socket that all engines have: a fork waits for nobody.
 
 mod children;
+mod groups;
 mod member;
 mod ready;
 
@@ -116,6 +117,7 @@ impl Supervisor {
                 None => tree.tell_of_recoverable(self, i),
             }
         }
+        tree.set_groups(self);
         tree.ready.provide(self);
         self.tree = Some(tree);
     }
@@ -150,24 +152,20 @@ impl Tree {
             };
         };
         let member = &mut self.members[i];
-        if member.supervisor.pid != pid || member.supervisor.handover.is_tracing() {
-            let end = member.supervisor.on_change(pid, change);
-            if let Some(end) = end {
-                self.conclude(root, i, end);
-            }
-            return None;
+        if let (true, Change::Ended(_, legacy)) = (member.supervisor.pid == pid, &change) {
+            member.note_end(legacy);
         }
         match change {
-            Change::Ended(end, legacy) => {
-                member.note_end(&legacy);
-                if member.is_stillborn() {
-                    self.forget_stillborn(root, i);
-                } else if let Some(end) = member.supervisor.on_change(pid, Change::Ended(end, legacy)) {
+            Change::Stopped(stop) if member.is_followed(pid) => self.tell_of_stop(root, i, Some(stop.signal)),
+            Change::Continued if member.is_followed(pid) => self.tell_of_stop(root, i, None),
+            Change::Ended(..) if member.is_followed(pid) && !member.supervisor.is_unborn && member.is_stillborn() => {
+                self.forget_stillborn(root, i);
+            }
+            change => {
+                if let Some(end) = member.supervisor.on_change(pid, change) {
                     self.conclude(root, i, end);
                 }
             }
-            Change::Stopped(stop) => self.tell_of_stop(root, i, Some(stop.signal)),
-            Change::Continued => self.tell_of_stop(root, i, None),
         }
         None
     }
@@ -189,6 +187,10 @@ impl Tree {
 
     /// A member's process has ended for good.
     fn conclude(&mut self, root: &mut Supervisor, i: usize, end: End) {
+        let supervisor = &self.members[i].supervisor;
+        if supervisor.is_unborn && end == End::Killed(libc::SIGKILL) && !supervisor.is_killed {
+            return self.forget_stillborn(root, i);
+        }
         let mut member = self.members.remove(i);
         self.tell_of_end(root, member.parent, member.supervisor.meta.pid, end, &member.last);
         // Nobody is there any more for whom its children's statuses would be kept.
