@@ -13,7 +13,7 @@ use crate::operation;
 use crate::own_faults;
 use crate::regions;
 use crate::saving::Saving;
-use crate::state::{object, Engine};
+use crate::state::{object, Engine, ONE_THREAD};
 use crate::store_room;
 use crate::sys::tsc;
 use crate::thread::{self, Thread};
@@ -156,8 +156,10 @@ pub fn commit_stopped(e: &mut Engine, t: &mut Thread, pending: PendingCall) -> u
     t.fs_base = thread::fs_base();
     save_context(store, t, context_of(t, t.regs, pending));
     e.is_settled = operation::settles(&pending);
-    if world::has_several() || e.sheds_threads {
+    if world::has_several() {
         threads::save(e, t);
+    } else if e.sheds_threads {
+        threads::list(e, ONE_THREAD);
         e.sheds_threads = false;
     }
     let settles = lag::settles(e);

@@ -15,7 +15,7 @@ use crate::scratch;
 use crate::shown;
 use crate::signals;
 use crate::state::{engine, object, Engine, OwnFd, ONE_THREAD};
-use crate::sys::{err, nr, syscall};
+use crate::sys::{err, futex_wake, nr, syscall};
 use crate::thread::{self, Thread};
 use crate::tracker::areas::Area;
 use crate::tracker::{Allowed, Content, Track};
@@ -187,6 +187,9 @@ unsafe extern "C" fn start() -> ! {
     if let Err(why) = protected {
         native::suspend(why);
     }
+    // Who watches it need not wait any longer for what it was before.
+    control().served.fetch_add(1, AcqRel);
+    futex_wake(&control().served);
     if runs_already {
         attach::go_on(t, protected.is_ok());
     }

@@ -11,9 +11,9 @@ use outlast_image::context::{pending_kind, PendingCall, ThreadContext};
 use outlast_image::layout::{CONTEXT_PAGE, PAGE, THREADS};
 use outlast_image::mutant::Mutant;
 
-/// Adds to the commit being built where all other threads stand. The world is stopped.
-pub fn save(e: &mut Engine, own: &mut Thread) {
-    let (taken, before) = (world::taken(), e.threads);
+/// Adds to the commit being built which threads there are.
+pub fn list(e: &mut Engine, taken: [u64; WORDS]) {
+    let before = e.threads;
     let Some(store) = &mut e.store else { return };
     // Words, not bytes one by one, as arrays are compared in here.
     if taken.iter().zip(&before).fold(0, |differs, (now, then)| differs | (now ^ then)) != 0 {
@@ -24,6 +24,12 @@ pub fn save(e: &mut Engine, own: &mut Thread) {
         }
         e.threads = taken;
     }
+}
+
+/// Adds to the commit being built where all other threads stand. The world is stopped.
+pub fn save(e: &mut Engine, own: &mut Thread) {
+    list(e, world::taken());
+    let Some(store) = &mut e.store else { return };
     world::each(|place| {
         // SAFETY: the thread stands still.
         let t = unsafe { thread::at(place) };

@@ -67,6 +67,21 @@ except OSError as e:
     print(e.strerror)
 over.set()";
 
+/// fork by a program with threads, whose children tell for a while who they are.
+const TELLERS: &str = "import os, threading, time
+over = threading.Event()
+threads = [threading.Thread(target=over.wait) for _ in range(3)]
+[thread.start() for thread in threads]
+for n in range(12):
+    pid = os.fork()
+    if pid == 0:
+        for i in range(5):
+            print(n, i, len(os.listdir('/proc/self/task')), flush=True)
+            time.sleep(0.003)
+        os._exit(n)
+    print(os.waitpid(pid, 0) == (pid, n << 8), flush=True)
+over.set()";
+
 fn start(home: &Home, name: &str, command: &[&str]) -> Child {
     start_by(home.outlast(["run", "--tree", "--name", name, "--"]), command)
 }
@@ -226,6 +241,20 @@ for i in range(40):
     let kills = harass(&home, "spawned", &mut child, 1, 15_000, |_, there| there[there.len() - 1]);
     assert_same(&finish(child), &native(&command), &format!("{:#?}", home.log("spawned")));
     assert!(kills > 5, "{kills} kills");
+}
+
+#[test]
+fn what_a_program_with_threads_forks_may_be_killed_as_well() {
+    let home = Home::new();
+    let command = ["python3", "-W", "ignore", "-c", TELLERS];
+    let (wanted, mut kills) = (native(&command), 0);
+    for seed in 0..3 {
+        let name = format!("seed-{seed}");
+        let mut child = start(&home, &name, &command);
+        kills += harass(&home, &name, &mut child, seed, 15_000, |random, there| there[random.usize(..there.len())]);
+        assert_same(&finish(child), &wanted, &format!("seed {seed}: {:#?}", home.log(&name)));
+    }
+    assert!(kills > 8, "{kills} kills");
 }
 
 #[test]

@@ -220,7 +220,7 @@ impl Supervisor {
         }
         let new = Generation::new(&self.folder, number, newer, self.stores.open_generation(number)?)?;
         let previous = Box::new(std::mem::replace(&mut self.generation, new));
-        self.handover = Handover::Waiting { previous, began: clock::monotonic() };
+        self.handover = Handover::Waiting { previous: Some(previous), began: clock::monotonic() };
         Ok(())
     }
 

@@ -27,6 +27,7 @@ struct Shared {
     heard: [AtomicU32; WORDS],
     /// Counts how often it heard. A futex.
     times: AtomicU32,
+    has_rung: AtomicBool,
     over: AtomicBool,
 }
 
@@ -37,6 +38,7 @@ impl Bell {
             heard: words(&session).map(|word| AtomicU32::new(word.load(Acquire))),
             session,
             times: AtomicU32::new(0),
+            has_rung: AtomicBool::new(false),
             over: AtomicBool::new(false),
         });
         let bell = Self { shared: shared.clone() };
@@ -50,8 +52,14 @@ impl Bell {
         self.shared.eventfd.as_fd()
     }
 
+    /// Whether it rings: what its file tells, without a system call.
+    pub fn rings(&self) -> bool {
+        self.shared.has_rung.load(Acquire)
+    }
+
     /// Takes note of the words. To be called before they are looked at: what changes later rings again.
     pub fn hear(&self) {
+        self.shared.has_rung.store(false, Release);
         // Nothing to read is as good: the caller looks at the words in any case.
         let _ = rustix::io::read(&self.shared.eventfd, &mut [0u8; 8]);
         for (heard, word) in self.shared.heard.iter().zip(words(&self.shared.session)) {
@@ -90,6 +98,8 @@ impl Shared {
             } else {
                 // It is full only after so many rings that nobody heard that one more makes no difference.
                 let _ = rustix::io::write(&self.eventfd, &1u64.to_ne_bytes());
+                // Afterwards: who hears of it in between hears of it twice.
+                self.has_rung.store(true, Release);
             }
             if futex::wait_any(waits) == Err(Errno::NOSYS) {
                 std::thread::sleep(POLL);

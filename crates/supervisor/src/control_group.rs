@@ -1,8 +1,11 @@
 //! Control groups (cgroups(7)): in which ones a process is, and what the kernel counts and allows there.
 
 use libc::pid_t;
+use std::cell::RefCell;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 /// The memory control group of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -125,8 +128,20 @@ fn number_of(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok())
 }
 
-fn mounts() -> Option<String> {
-    fs::read_to_string("/proc/self/mountinfo").ok()
+/// How long what is mounted counts as known: a tree of processes asks for each of them.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// What is mounted where, as mountinfo has it.
+fn mounts() -> Option<Rc<str>> {
+    thread_local!(static KNOWN: RefCell<Option<(Instant, Rc<str>)>> = const { RefCell::new(None) });
+    KNOWN.with_borrow_mut(|known| match known {
+        Some((read, text)) if read.elapsed() < FRESH => Some(Rc::clone(text)),
+        _ => {
+            let text: Rc<str> = fs::read_to_string("/proc/self/mountinfo").ok()?.into();
+            *known = Some((Instant::now(), Rc::clone(&text)));
+            Some(text)
+        }
+    })
 }
 
 /// The folder of a group, and where its hierarchy is mounted.

@@ -33,6 +33,8 @@ pub mod ready {
 const INJECTION_TRIES: u32 = 3;
 /// How often the words that nobody wakes us for, or that change and change back, are looked at meanwhile.
 const PATIENCE: Duration = Duration::from_micros(300);
+/// The same while the new image rings when it has made its first commit.
+const PATIENCE_WITH_COMMIT: Duration = Duration::from_millis(3);
 
 /// Where an execve is.
 #[derive(Default)]
@@ -43,8 +45,8 @@ pub enum Handover {
     Tracing,
     /// The program could not be traced: after its execve it runs without protection.
     Untraced,
-    /// The engine is in the new image, whose first commit is to come.
-    Waiting { previous: Box<Generation>, began: u64 },
+    /// The engine is in the new image, whose first commit is to come. Until then the program is the one that it was; none: it was none.
+    Waiting { previous: Option<Box<Generation>>, began: u64 },
 }
 
 impl Handover {
@@ -54,7 +56,11 @@ impl Handover {
 
     /// How long the supervisor may sleep.
     pub fn patience(&self) -> Option<Duration> {
-        (!matches!(self, Self::None)).then_some(PATIENCE)
+        match self {
+            Self::None => None,
+            Self::Waiting { .. } => Some(PATIENCE_WITH_COMMIT),
+            Self::Tracing | Self::Untraced => Some(PATIENCE),
+        }
     }
 }
 
@@ -149,8 +155,14 @@ impl Supervisor {
     fn on_exec(&mut self) -> Option<End> {
         let began = clock::monotonic();
         self.provide_fault_list();
+        if self.is_unborn {
+            // What was made for it is new.
+            self.generation.renew_for_execve(self.pid);
+            self.handover = Handover::Waiting { previous: None, began };
+            return self.inject_into(0);
+        }
         let number = self.meta.generation + 1;
-        let born = match Generation::create(&self.folder, &self.stores, number) {
+        match Generation::create(&self.folder, &self.stores, number) {
             Ok(new) => {
                 // Whoever takes over from us must find it, from the moment on that it runs.
                 new.note_birth(self.pid);
@@ -158,41 +170,43 @@ impl Supervisor {
                 if let Err(e) = new.session.take_filters_of(&self.generation.session) {
                     return self.leave_alone(number, Degradation::CallFilter, &e.to_string());
                 }
-                let faults = self.faults.as_ref();
-                let children = self.births.as_ref().map(|births| births.as_fd());
-                let injection =
-                    new.injection(&self.engine, &self.meta.options, faults, mode::START, self.meta.pid, children);
-                inject(self.pid, None, &injection).map(|()| new)
-            }
-            Err(e) => return self.leave_alone(number, Degradation::StoreFull, &e.to_string()),
-        };
-        self.handover = Handover::None;
-        match born {
-            Ok(new) => {
-                self.end_keeping();
-                let previous = Box::new(std::mem::replace(&mut self.generation, new));
-                self.anchor = 0;
+                let previous = Some(Box::new(std::mem::replace(&mut self.generation, new)));
                 self.handover = Handover::Waiting { previous, began };
+                self.inject_into(number)
+            }
+            Err(e) => self.leave_alone(number, Degradation::StoreFull, &e.to_string()),
+        }
+    }
+
+    /// Puts the engine into the new image, of which this generation is to be.
+    fn inject_into(&mut self, number: u32) -> Option<End> {
+        let faults = self.faults.as_ref();
+        let children = self.births.as_ref().map(|births| births.as_fd());
+        let (options, mode) = (&self.meta.options, mode::START);
+        let injection = self.generation.injection(&self.engine, options, faults, mode, self.meta.pid, children);
+        let Err(failure) = inject(self.pid, None, &injection) else {
+            self.end_keeping();
+            self.anchor = 0;
+            return None;
+        };
+        if let Handover::Waiting { previous: Some(previous), .. } = std::mem::take(&mut self.handover) {
+            self.generation = *previous;
+            self.forget_generation(number);
+        }
+        match failure {
+            Failure::Refused(degradation, what, e) => {
+                self.go_unprotected(degradation, &format!("{what}: {e}"));
                 None
             }
-            Err(failure) => {
-                self.forget_generation(number);
-                match failure {
-                    Failure::Refused(degradation, what, e) => {
-                        self.go_unprotected(degradation, &format!("{what}: {e}"));
-                        None
-                    }
-                    Failure::Fault(Fault::Gone(end)) => {
-                        self.kin.forget(self.pid);
-                        self.on_death(Some(end))
-                    }
-                    // Half injected: its death brings the program back to the commit before the execve.
-                    Failure::Fault(Fault::Kernel(..)) => {
-                        self.injection_faults += 1;
-                        self.kin.kill(self.pid);
-                        self.on_death(Some(End::Killed(libc::SIGKILL)))
-                    }
-                }
+            Failure::Fault(Fault::Gone(end)) => {
+                self.kin.forget(self.pid);
+                self.on_death(Some(end))
+            }
+            // Half injected: its death brings the program back to the commit before the execve.
+            Failure::Fault(Fault::Kernel(..)) => {
+                self.injection_faults += 1;
+                self.kin.kill(self.pid);
+                self.on_death(Some(End::Killed(libc::SIGKILL)))
             }
         }
     }
@@ -226,11 +240,13 @@ impl Supervisor {
         }
         let Handover::Waiting { previous, began } = std::mem::take(&mut self.handover) else { return };
         self.is_unborn = false;
-        let control = previous.control();
         self.meta.generation = self.generation.number;
-        self.meta.commits_before += control.commits.load(Acquire);
-        self.meta.recoveries_before += reports::recoveries(control);
-        self.dismiss(&previous);
+        if let Some(previous) = previous {
+            let control = previous.control();
+            self.meta.commits_before += control.commits.load(Acquire);
+            self.meta.recoveries_before += reports::recoveries(control);
+            self.dismiss(&previous);
+        }
         self.find_anchor();
         let took = Duration::from_nanos(clock::monotonic() - began);
         self.become_current();
@@ -268,7 +284,7 @@ impl Supervisor {
             // Whether its execve came before its death is not known: made again, it could repeat what was seen.
             self.generation.control().state.store(state::SUSPENDED, Release);
         }
-        if let Handover::Waiting { previous, .. } = handover {
+        if let Handover::Waiting { previous: Some(previous), .. } = handover {
             let failed = std::mem::replace(&mut self.generation, *previous);
             self.generation.session.take_children_of(&failed.session);
             self.dismiss(&failed);

@@ -7,6 +7,7 @@ use crate::clock;
 use crate::decision::Load;
 use crate::encryption::{unlock, Encryption};
 use crate::end::End;
+use crate::engine::Engine;
 use crate::error::Error;
 use crate::further_back::replace;
 use crate::generation::Generation;
@@ -32,6 +33,7 @@ use rustix::io::Errno;
 use std::ffi::OsString;
 use std::os::fd::{AsFd, OwnedFd, RawFd};
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::SystemTime;
@@ -85,7 +87,10 @@ pub fn fork(
     meta.write(&folder, &stores)?;
     let generation = Generation::new(&folder, meta.generation, generation, stores.open()?)?;
     let decides = load(folder.name(), &mut meta.options)?;
-    let mut supervisor = Supervisor::new(Parts { folder, lock, stores, meta, command, signals, decides }, generation)?;
+    let mut supervisor = Supervisor::new(
+        Parts { folder, lock, stores, meta, command, engine: Rc::new(Engine::new()?), signals, decides },
+        generation,
+    )?;
     supervisor.committed = true;
     let from = number.map_or_else(|| "its last commit".into(), |number| format!("generation {number}"));
     supervisor.log.add(&Entry::new(Kind::Forked).cause(format!("{}, {from}", of.name())));

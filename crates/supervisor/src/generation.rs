@@ -81,6 +81,16 @@ impl Generation {
         control.program_pid.store(pid, Release);
     }
 
+    /// A process that had its parent's memory has become another program, which is the first that this generation is of.
+    pub fn renew_for_execve(&self, pid: pid_t) {
+        let control = self.control();
+        for word in [&control.state, &control.exec_request, &control.exec_ready, &control.other_state] {
+            word.store(0, Release);
+        }
+        control.degradations.store(0, Release);
+        self.note_birth(pid);
+    }
+
     /// Its anchor, if it has one that is ours and alive. In the middle of a change either of two may be the one that serves.
     pub fn anchor(&self, kin: &Kin) -> Option<pid_t> {
         self.anchors().into_iter().find(|pid| kin.has(*pid) && kin.is_alive(*pid))

@@ -1,6 +1,7 @@
 //! What is left of a program, to be taken over or removed.
 
 use crate::decision::Load;
+use crate::engine::Engine;
 use crate::error::Error;
 use crate::exec::promote;
 use crate::generation::Generation;
@@ -15,6 +16,7 @@ use crate::stores::StorePlace;
 use crate::supervisor::{Parts, Supervisor};
 use std::ffi::OsString;
 use std::path::Path;
+use std::rc::Rc;
 
 /// What is left of a program, taken over.
 pub struct Remains {
@@ -94,6 +96,9 @@ impl Remains {
         meta.supervisor = meta::Supervisor::this();
         meta.ended = None;
         let decides = load(folder.name(), &mut meta.options)?;
-        Supervisor::new(Parts { folder, lock, stores, meta, command, signals, decides }, generation)
+        Supervisor::new(
+            Parts { folder, lock, stores, meta, command, engine: Rc::new(Engine::new()?), signals, decides },
+            generation,
+        )
     }
 }

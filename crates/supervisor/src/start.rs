@@ -4,6 +4,7 @@ use crate::birth::{Birth, Born};
 use crate::decision::Load;
 use crate::encryption::Encryption;
 use crate::end::End;
+use crate::engine::Engine;
 use crate::error::Error;
 use crate::generation::Generation;
 use crate::hangs::Looking;
@@ -26,6 +27,7 @@ use outlast_image::degradation::Degradation;
 use outlast_image::inject::mode;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::atomic::Ordering::Release;
 use std::time::{Duration, SystemTime};
 
@@ -138,7 +140,7 @@ fn run_watched(request: &Request, path: &Path, signals: Signals) -> Result<End, 
             return Err(e);
         }
     };
-    let parts = Parts { folder, lock, stores, meta, command, signals, decides };
+    let parts = Parts { folder, lock, stores, meta, command, engine: Rc::new(Engine::new()?), signals, decides };
     let mut supervisor = Supervisor::new(parts, generation).inspect_err(|_| birth.iter().for_each(Birth::end))?;
     supervisor.looking = Looking::with(probes, path);
     supervisor.begin_tree();

@@ -97,6 +97,8 @@ pub struct Supervisor {
     pub(crate) is_unborn: bool,
     /// The other processes of a program that is a tree.
     pub(crate) tree: Option<Box<Tree>>,
+    /// When there is something to be looked at that nobody tells of.
+    pub(crate) looks_at: Option<Instant>,
     /// Where engines receive what their children begin with.
     pub(crate) births: Option<Rc<OwnedFd>>,
 }
@@ -108,6 +110,7 @@ pub struct Parts {
     pub stores: StorePlace,
     pub meta: Meta,
     pub command: Command,
+    pub engine: Rc<Engine>,
     /// Blocked before there was a second thread.
     pub signals: Signals,
     /// What decides about its deaths.
@@ -117,10 +120,10 @@ pub struct Parts {
 impl Supervisor {
     /// A supervisor that watches no process yet.
     pub fn new(parts: Parts, generation: Generation) -> Result<Self, Error> {
-        let Parts { folder, lock, stores, meta, command, signals, decides } = parts;
+        let Parts { folder, lock, stores, meta, command, engine, signals, decides } = parts;
         Ok(Self {
             log: Log::open(&folder, meta.options.journal.as_deref())?,
-            engine: Rc::new(Engine::new()?),
+            engine,
             faults: None,
             folder,
             lock,
@@ -153,6 +156,7 @@ impl Supervisor {
             is_killed: false,
             is_unborn: false,
             tree: None,
+            looks_at: None,
             births: None,
             generation,
         })
@@ -166,36 +170,56 @@ impl Supervisor {
         self.tell_parts();
         loop {
             // What wakes us is taken note of first, and what it stands for looked at afterwards: nothing falls between.
+            let mut is_due = self.tree.is_none() || self.is_due();
             while let Some(signal) = self.signals.next() {
+                // The kernel's word about a child is not a person's wish.
+                is_due |= signal.signal != libc::SIGCHLD || signal.code <= 0;
                 self.forward(signal);
             }
             while let Some((pid, change)) = self.kin.change() {
                 let Some(change) = self.pass_to_tree(pid, change) else { continue };
+                is_due = true;
                 if let Some(end) = self.on_change(pid, change) {
                     return self.finish(end);
                 }
             }
-            // Only now: a death takes back what the dead had asked for, and its successor may ask for the same.
-            self.generation.bell.hear();
-            self.on_bell();
-            if self.detached && self.adopted {
-                return self.take_leave();
+            if is_due {
+                if let Some(end) = self.attend() {
+                    return end;
+                }
+                self.looks_at = self.patience().map(|patience| Instant::now() + patience);
             }
-            if let Some(end) = self.on_wish_to_go_back() {
-                return self.finish(end);
-            }
-            if let Some(end) = self.on_postponed() {
-                return self.finish(end);
-            }
-            self.on_wish_to_change();
-            self.on_wish_to_upgrade();
-            self.begin_keeping();
-            self.count_kills();
-            self.look_at_threads();
-            self.look_at_program();
             self.attend_tree();
             self.sleep();
         }
+    }
+
+    /// Whether there is something to see to, apart from what signals tell of: its engine rings, or it is time to look.
+    pub(crate) fn is_due(&self) -> bool {
+        self.generation.bell.rings() || self.looks_at.is_some_and(|at| at <= Instant::now())
+    }
+
+    /// Sees to the program that it began with; or returns how that has ended.
+    fn attend(&mut self) -> Option<End> {
+        // Only now: a death takes back what the dead had asked for, and its successor may ask for the same.
+        self.generation.bell.hear();
+        self.on_bell();
+        if self.detached && self.adopted {
+            return Some(self.take_leave());
+        }
+        if let Some(end) = self.on_wish_to_go_back() {
+            return Some(self.finish(end));
+        }
+        if let Some(end) = self.on_postponed() {
+            return Some(self.finish(end));
+        }
+        self.on_wish_to_change();
+        self.on_wish_to_upgrade();
+        self.begin_keeping();
+        self.count_kills();
+        self.look_at_threads();
+        self.look_at_program();
+        None
     }
 
     /// From here on modules may fail in any way: the program has begun.
@@ -214,8 +238,8 @@ impl Supervisor {
         let files: Vec<_> = files.into_iter().chain(self.kin.files()).chain(tree).collect();
         let mut fds: Vec<_> = files.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
         let timespec = |t: Duration| Timespec { tv_sec: t.as_secs() as i64, tv_nsec: t.subsec_nanos().into() };
-        let patience = self.patience().into_iter().chain(self.tree.iter().filter_map(|tree| tree.patience())).min();
-        let timeout = patience.map(timespec);
+        let next = self.looks_at.into_iter().chain(self.tree.iter().filter_map(|tree| tree.looks_at())).min();
+        let timeout = next.map(|at| timespec(at.saturating_duration_since(Instant::now())));
         // Whatever ends the wait, everything is looked at again.
         let _ = poll(&mut fds, timeout.as_ref());
     }

@@ -15,6 +15,7 @@ use crate::clock;
 use crate::credentials::{Credentials, Record};
 use crate::decision::Load;
 use crate::encryption::Encryption;
+use crate::engine::Engine;
 use crate::error::Error;
 use crate::generation::Generation;
 use crate::inject::{self, Failure, Injection};
@@ -40,6 +41,7 @@ use refusal::Refusal;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -148,7 +150,7 @@ pub fn attach(request: &Request) -> Result<(Attached, Watch), Error> {
         designated: None,
         ended: None,
     };
-    let parts = Parts { folder, lock, stores, meta, command, signals, decides };
+    let parts = Parts { folder, lock, stores, meta, command, engine: Rc::new(Engine::new()?), signals, decides };
     let mut supervisor = Supervisor::new(parts, generation)?;
     // Where the program is is where a fresh process for it would begin; if that is gone, anywhere is as good.
     let _ = std::env::set_current_dir(cwd);

@@ -17,6 +17,7 @@ use crate::supervisor::{Parts, Supervisor};
 use libc::pid_t;
 use outlast_image::children::{state as children, Child};
 use outlast_image::control::{other_state, request, state};
+use outlast_image::inject::option;
 use std::ffi::OsString;
 use std::rc::Rc;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
@@ -91,11 +92,12 @@ impl Left {
         meta.supervisor = meta::Supervisor::this();
         let signals = root.signals.shared().ok()?;
         let generation = Generation::new(&folder, meta.generation, session, stores.open().ok()?).ok()?;
-        let parts = Parts { folder, lock, stores, meta, command, signals, decides };
+        let engine = Rc::clone(&root.engine);
+        let parts = Parts { folder, lock, stores, meta, command, engine, signals, decides };
         let mut supervisor = Supervisor::new(parts, generation).ok()?;
-        supervisor.engine = Rc::clone(&root.engine);
         supervisor.births = root.births.clone();
         supervisor.log = root.log.another().ok()?;
+        supervisor.looks_at = Some(Instant::now());
         supervisor.committed = true;
         supervisor.adopted = true;
         supervisor.is_unborn = supervisor.generation.control().other_state.load(Acquire) == other_state::SPAWNED;
@@ -111,6 +113,8 @@ impl Member {
         let argv: Vec<OsString> = parent.meta.argv.iter().map(|arg| arg.to_os_string()).collect();
         let command = Command::new(&parent.meta.exe.to_path(), &argv)?;
         let mut options = Options { generations: None, sections: Vec::new(), ..parent.meta.options.clone() };
+        // To begin one takes longer than most children live.
+        options.bits |= option::NO_FAULT_LIST;
         let decides = parent.decides.for_another(folder.name(), &mut options).map_err(Error::Module)?;
         let meta = Meta {
             started: humantime::format_rfc3339_micros(SystemTime::now()).to_string(),
@@ -132,12 +136,13 @@ impl Member {
         let _ = meta.write(&folder, &stores);
         let signals = parent.signals.shared().map_err(|e| Error::Kernel("copy a descriptor", e))?;
         let generation = Generation::new(&folder, 0, session, store)?;
-        let mut supervisor =
-            Supervisor::new(Parts { folder, lock, stores, meta, command, signals, decides }, generation)?;
-        supervisor.engine = Rc::clone(&parent.engine);
+        let engine = Rc::clone(&parent.engine);
+        let parts = Parts { folder, lock, stores, meta, command, engine, signals, decides };
+        let mut supervisor = Supervisor::new(parts, generation)?;
         supervisor.births = parent.births.clone();
         supervisor.log = parent.log.another()?;
         supervisor.pid = pid;
+        supervisor.looks_at = Some(Instant::now());
         supervisor.committed = true;
         supervisor.may_choose_pid = parent.may_choose_pid;
         supervisor.adopted = parent.adopted;

@@ -21,7 +21,7 @@ use ready::Ready;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::rc::Rc;
 use std::sync::atomic::Ordering::Acquire;
-use std::time::Duration;
+use std::time::Instant;
 
 /// The process that the program began with, among its processes.
 const ROOT: u32 = 0;
@@ -39,9 +39,9 @@ impl Tree {
         self.members.iter().map(|member| member.supervisor.generation.bell.file()).chain(strangers)
     }
 
-    /// How long the supervisor may sleep.
-    pub fn patience(&self) -> Option<Duration> {
-        self.members.iter().filter_map(|member| member.supervisor.patience()).min()
+    /// When the first of its processes is to be looked at without being told of.
+    pub fn looks_at(&self) -> Option<Instant> {
+        self.members.iter().filter_map(|member| member.supervisor.looks_at).min()
     }
 
     /// Calls `f` with the session of each process, and its number.
@@ -112,9 +112,15 @@ impl Supervisor {
                 tree.take_change(self, pid, change);
             }
             let Some(member) = tree.members.get_mut(i) else { continue };
+            if !member.supervisor.is_due() {
+                continue;
+            }
             match member.attend() {
                 Some(end) => tree.conclude(self, i, end),
-                None => tree.tell_of_recoverable(self, i),
+                None => {
+                    member.supervisor.looks_at = member.supervisor.patience().map(|patience| Instant::now() + patience);
+                    tree.tell_of_recoverable(self, i);
+                }
             }
         }
         tree.set_groups(self);
@@ -152,6 +158,8 @@ impl Tree {
             };
         };
         let member = &mut self.members[i];
+        // What there is to be waited for now is another thing.
+        member.supervisor.looks_at = Some(Instant::now());
         if let (true, Change::Ended(_, legacy)) = (member.supervisor.pid == pid, &change) {
             member.note_end(legacy);
         }
