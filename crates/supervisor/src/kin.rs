@@ -62,6 +62,8 @@ const PATIENCE: Timespec = Timespec { tv_sec: 5, tv_nsec: 0 };
 #[derive(Default)]
 pub struct Kin {
     strangers: Vec<(pid_t, OwnedFd)>,
+    /// Children that have ended and are not reaped: their numbers, and groups, stay theirs.
+    unreaped: Vec<pid_t>,
 }
 
 impl Kin {
@@ -104,10 +106,18 @@ impl Kin {
         }
     }
 
-    /// The next change, if there is one. Reaps children that ended.
-    pub fn change(&mut self) -> Option<(pid_t, Change)> {
-        if let Some((pid, killed)) = changed_child() {
+    /// The next change, if there is one. Reaps children that ended, but for those that ended by themselves and that `stays` names.
+    pub fn change(&mut self, stays: impl Fn(pid_t) -> bool) -> Option<(pid_t, Change)> {
+        if let Some((pid, code)) = self.changed_child() {
             let group = processes::group_of(pid);
+            if code == libc::CLD_EXITED && stays(pid) {
+                let legacy = Legacy { group, ..Legacy::default() };
+                if let Some(ended) = look_at_end(pid, legacy) {
+                    self.unreaped.push(pid);
+                    return Some((pid, ended));
+                }
+            }
+            let killed = code == libc::CLD_KILLED || code == libc::CLD_DUMPED;
             let legacy = if killed { Legacy::of(pid) } else { Legacy { group, ..Legacy::default() } };
             let change = take_change(pid, legacy);
             // A stranger that we trace tells its tracer, too.
@@ -117,6 +127,35 @@ impl Kin {
             return Some((pid, change));
         }
         self.stranger_change()
+    }
+
+    /// Reaps the children that ended a while ago and that `stays` does not name any more.
+    pub fn reap(&mut self, stays: impl Fn(pid_t) -> bool) {
+        self.unreaped.retain(|&pid| {
+            let stays = stays(pid);
+            if !stays {
+                // SAFETY: plain system call; an ended child that is not reaped keeps its number.
+                unsafe { libc::waitpid(pid, std::ptr::null_mut(), libc::WNOHANG | libc::__WALL) };
+            }
+            stays
+        });
+    }
+
+    /// A child that ended, stopped or continued, and how, as `si_code` has it. The change stays to be taken.
+    fn changed_child(&self) -> Option<(pid_t, i32)> {
+        let change_of = |which, pid| {
+            let info = wait(which, pid, libc::WEXITED | libc::WSTOPPED | libc::WCONTINUED)?;
+            // SAFETY: the kernel filled the structure for a child, if the id is not zero.
+            let pid = unsafe { info.si_pid() };
+            (pid > 0).then_some((pid, info.si_code))
+        };
+        let first = change_of(libc::P_ALL, 0)?;
+        if !self.unreaped.contains(&first.0) {
+            return Some(first);
+        }
+        // The kernel would tell of the same one again and again.
+        let children = processes::children_of(std::process::id() as pid_t);
+        children.into_iter().filter(|pid| !self.unreaped.contains(pid)).find_map(|pid| change_of(libc::P_PID, pid))
     }
 
     /// The next end of one that is no child.
@@ -168,15 +207,20 @@ impl Kin {
     }
 }
 
-/// A child that ended, stopped or continued, and whether a signal ended it. The change stays to be taken.
-fn changed_child() -> Option<(pid_t, bool)> {
-    let info = wait(libc::P_ALL, 0, libc::WEXITED | libc::WSTOPPED | libc::WCONTINUED)?;
-    // SAFETY: the kernel filled the structure for a child, if the id is not zero.
-    let pid = unsafe { info.si_pid() };
-    (pid > 0).then_some((pid, info.si_code == libc::CLD_KILLED || info.si_code == libc::CLD_DUMPED))
+/// How a child ended that is to stay as it is, with what it used.
+fn look_at_end(pid: pid_t, mut legacy: Legacy) -> Option<Change> {
+    // SAFETY: zeroes are a valid siginfo_t, which the kernel fills, and `struct rusage` eighteen words.
+    let status = unsafe {
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT | libc::__WALL;
+        // The library's own function does not tell what was used.
+        let r = libc::syscall(libc::SYS_waitid, libc::P_PID, pid, &mut info, flags, legacy.usage.as_mut_ptr());
+        (r == 0 && info.si_pid() == pid).then(|| info.si_status())?
+    };
+    Some(Change::Ended(Some(End::Exited(status)), legacy))
 }
 
-/// Takes the change of a child that [`changed_child`] found; reaps it if it ended.
+/// Takes the change of a child that [`Kin::changed_child`] found; reaps it if it ended.
 fn take_change(pid: pid_t, mut legacy: Legacy) -> Change {
     let mut status = 0;
     let flags = libc::WNOHANG | libc::WUNTRACED | libc::WCONTINUED | libc::__WALL;

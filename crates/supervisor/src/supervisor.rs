@@ -176,7 +176,7 @@ impl Supervisor {
                 is_due |= signal.signal != libc::SIGCHLD || signal.code <= 0;
                 self.forward(signal);
             }
-            while let Some((pid, change)) = self.kin.change() {
+            while let Some((pid, change)) = self.next_change() {
                 let Some(change) = self.pass_to_tree(pid, change) else { continue };
                 is_due = true;
                 if let Some(end) = self.on_change(pid, change) {
@@ -192,6 +192,17 @@ impl Supervisor {
             self.attend_tree();
             self.sleep();
         }
+    }
+
+    /// The next change of a process of the program. One that ended and whose parent is another process of the program stays until that has
+    /// taken its status.
+    fn next_change(&mut self) -> Option<(pid_t, Change)> {
+        let Some(tree) = self.tree.take() else { return self.kin.change(|_| false) };
+        let mut kin = std::mem::take(&mut self.kin);
+        let change = kin.change(|pid| tree.is_awaited(self, pid));
+        self.kin = kin;
+        self.tree = Some(tree);
+        change
     }
 
     /// Whether there is something to see to, apart from what signals tell of: its engine rings, or it is time to look.

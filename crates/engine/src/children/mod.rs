@@ -130,6 +130,7 @@ pub fn make(e: &mut Engine, t: &mut Thread, call: &Call, newborn: &Newborn) -> O
         return None;
     }
     let ready = ready::receive(e)?;
+    wait::forget_unwanted(e);
     // Nothing of an earlier attempt was made.
     table().iter().filter(|child| child.state.load(Acquire) == state::EXPECTED).for_each(forget);
     let child = expect(e, ready.member)?;

@@ -1,7 +1,7 @@
 //! wait4 and waitid: answered from the table. Children that are not in it are the kernel's to tell of.
 
 use super::told::{code, of_status};
-use super::{is_told, table, SIGCHLD};
+use super::{is_told, ring, table, SIGCHLD};
 use crate::calls::groups;
 use crate::control::control;
 use crate::dispatch::{interruptible, visible, Call};
@@ -118,10 +118,7 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     loop {
         let changes = &control().children_news;
         let seen = changes.load(Acquire);
-        if are_unwanted(e) {
-            let ended = table().iter().filter(|child| child.state.load(Acquire) == state::ENDED);
-            ended.for_each(|child| take(e, child));
-        }
+        forget_unwanted(e);
         let mut is_any = false;
         for child in table() {
             if !matches!(child.state.load(Acquire), state::ALIVE | state::ENDED) || !wanted.whom.has(child) {
@@ -148,10 +145,13 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     }
 }
 
-/// Does the program want to know nothing of its children's ends?
-fn are_unwanted(e: &Engine) -> bool {
+/// Forgets the children that have ended, if the program wants to know nothing of that.
+pub fn forget_unwanted(e: &mut Engine) {
     let action = &e.kernel.actions[SIGCHLD as usize];
-    action.handler == SIG_IGN || action.flags & SA_NOCLDWAIT != 0
+    if action.handler == SIG_IGN || action.flags & SA_NOCLDWAIT != 0 {
+        let ended = table().iter().filter(|child| child.state.load(Acquire) == state::ENDED);
+        ended.for_each(|child| take(e, child));
+    }
 }
 
 /// The status is taken: from the next commit on for good.
@@ -159,6 +159,8 @@ fn take(e: &mut Engine, child: &Child) {
     child.taken.store(e.store().seq() + 1, Release);
     is_told(child);
     child.state.store(state::TAKEN, Release);
+    // Until the supervisor has seen it the number is the child's.
+    ring();
 }
 
 fn tell(e: &mut Engine, child: &Child, wanted: &Wanted, (code, value, status): News) -> i64 {

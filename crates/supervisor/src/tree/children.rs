@@ -53,6 +53,15 @@ pub fn child_of(session: &Session, pid: pid_t) -> Option<&Child> {
     session.children().iter().filter(lives).find(|child| child.birth.load(Acquire) == pid)
 }
 
+/// Has the process whose session it is such a child, whose status it has not taken?
+pub fn is_untaken(session: &Session, pid: pid_t) -> bool {
+    let untaken = |child: &Child| {
+        matches!(child.state.load(Acquire), state::EXPECTED | state::ALIVE | state::ENDED)
+            && child.birth.load(Acquire) == pid
+    };
+    session.children().iter().any(untaken)
+}
+
 impl Supervisor {
     /// The program's table of children has changed: it is woken, and sent the signal that tells of it.
     fn tell_of_child(&mut self) {

@@ -124,6 +124,9 @@ impl Supervisor {
             }
         }
         tree.set_groups(self);
+        let mut kin = std::mem::take(&mut self.kin);
+        kin.reap(|pid| tree.is_awaited(self, pid));
+        self.kin = kin;
         tree.ready.provide(self);
         self.tree = Some(tree);
     }
@@ -207,6 +210,11 @@ impl Tree {
         }
         member.supervisor.finish(end);
         member.clear();
+    }
+
+    /// Is it a child of one of the processes, which has not taken its status?
+    pub fn is_awaited(&self, root: &Supervisor, pid: pid_t) -> bool {
+        self.sessions(root).any(|(_, session)| children::is_untaken(session, pid))
     }
 
     /// The supervisor's part for a process.
