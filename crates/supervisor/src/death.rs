@@ -45,6 +45,7 @@ impl Supervisor {
             state::EXITING => End::Exited(control.exit_code.load(Acquire) & 0xff),
             _ => End::Killed(libc::SIGKILL),
         });
+        self.is_killed |= end == End::Killed(libc::SIGKILL) && self.is_meant();
         if self.is_unborn {
             return Some(end);
         }

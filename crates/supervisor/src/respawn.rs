@@ -225,6 +225,11 @@ impl Supervisor {
                 .pid(self.pid),
         );
         self.note_recovery(resumed);
+        // A kill that came while there was no process met nobody.
+        if self.is_meant() {
+            self.is_killed = true;
+            self.kin.end(self.pid);
+        }
     }
 
     /// Has the program make itself a new anchor, as soon as it can hear the request.

@@ -21,13 +21,14 @@ use crate::respawn::Recovering;
 use crate::shortage::{Count, Shortage};
 use crate::signals::Signals;
 use crate::stores::StorePlace;
-use crate::tree::Tree;
+use crate::tree::{Kills, Tree};
 use crate::{again, futex, names, oom_score, privileges, reports};
 use libc::pid_t;
 use outlast_image::control::{anchor_command, state};
 use outlast_image::event::event_kind;
 use rustix::event::{poll, PollFd, PollFlags};
 use rustix::time::Timespec;
+use std::cell::RefCell;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::atomic::Ordering::{Acquire, Release};
@@ -99,6 +100,8 @@ pub struct Supervisor {
     pub(crate) tree: Option<Box<Tree>>,
     /// When there is something to be looked at that nobody tells of.
     pub(crate) looks_at: Option<Instant>,
+    /// Whom the program's processes kill, and mean it.
+    pub(crate) kills: Option<Rc<RefCell<Kills>>>,
     /// Where engines receive what their children begin with.
     pub(crate) births: Option<Rc<OwnedFd>>,
 }
@@ -157,6 +160,7 @@ impl Supervisor {
             is_unborn: false,
             tree: None,
             looks_at: None,
+            kills: None,
             births: None,
             generation,
         })
@@ -258,6 +262,9 @@ impl Supervisor {
     pub(crate) fn on_change(&mut self, pid: pid_t, change: Change) -> Option<End> {
         match change {
             Change::Ended(end, legacy) if pid == self.pid => {
+                if self.kills.is_some() && legacy.group > 0 {
+                    self.generation.control().pgid.store(legacy.group, Release);
+                }
                 self.on_restored();
                 self.keep_pending(&legacy);
                 self.look_for_shortage(end, &legacy);

@@ -9,7 +9,6 @@ use crate::session::Session;
 use crate::supervisor::Supervisor;
 use libc::pid_t;
 use outlast_image::children::{news, state, Child};
-use outlast_image::control::KILLS;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 
 /// A status as wait4 tells it.
@@ -28,24 +27,6 @@ fn note_end(child: &Child, end: End, legacy: &Legacy) {
     child.usage.iter().zip(*legacy.usage).for_each(|(word, used)| word.store(used, Release));
     child.news.store(news::UNTOLD | child.news.load(Acquire) & news::RECOVERABLE, Release);
     child.state.store(state::ENDED, Release);
-}
-
-/// Did the process whose session it is send a SIGKILL to whom `is_meant` accepts? It counts once.
-pub fn take_kill(session: &Session, is_meant: impl Fn(pid_t) -> bool) -> bool {
-    let control = session.control();
-    let sent = control.kills.load(Acquire);
-    let recent = (0..sent.min(KILLS as u32)).map(|i| &control.killed[(sent - 1 - i) as usize % KILLS]);
-    let mut meant = recent.filter(|target| target.load(Acquire) != 0 && is_meant(target.load(Acquire)));
-    match meant.next() {
-        Some(target) => {
-            // A group has more members, all of which are meant.
-            if target.load(Acquire) > 0 {
-                target.store(0, Release);
-            }
-            true
-        }
-        None => false,
-    }
 }
 
 pub fn child_of(session: &Session, pid: pid_t) -> Option<&Child> {

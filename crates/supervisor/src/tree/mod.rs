@@ -7,6 +7,7 @@
 
 mod children;
 mod groups;
+mod kills;
 mod member;
 mod ready;
 
@@ -14,6 +15,7 @@ use crate::end::End;
 use crate::kin::Change;
 use crate::session::Session;
 use crate::supervisor::Supervisor;
+pub use kills::Kills;
 use libc::pid_t;
 use member::{Left, Member};
 use outlast_image::inject::option;
@@ -61,6 +63,8 @@ impl Supervisor {
         // Without a socket children run unprotected, as the engine says.
         if let Ok(ready) = Ready::new() {
             self.births = Some(Rc::clone(&ready.theirs));
+            self.kills = Some(Rc::default());
+            self.follow_kills();
             self.tree = Some(Box::new(Tree { ready, members: Vec::new() }));
             self.attend_tree();
         }
@@ -74,6 +78,8 @@ impl Supervisor {
         }
         let Ok(ready) = Ready::new() else { return };
         self.births = Some(Rc::clone(&ready.theirs));
+        self.kills = Some(Rc::default());
+        self.follow_kills();
         let mut tree = Tree { ready, members: Vec::new() };
         let folders = self.folder.folders();
         let left = folders.iter().filter_map(|name| Left::of(&self.folder, name));
@@ -94,6 +100,19 @@ impl Supervisor {
             }
         }
         self.tree = Some(Box::new(tree));
+    }
+
+    /// Hears whom the process kills.
+    pub(crate) fn follow_kills(&self) {
+        if let Some(kills) = &self.kills {
+            kills.borrow_mut().follow(&self.generation.session);
+        }
+    }
+
+    /// Whether another process of the program has killed this one, and meant it.
+    pub(crate) fn is_meant(&self) -> bool {
+        let group = self.generation.control().pgid.load(Acquire);
+        self.kills.as_ref().is_some_and(|kills| kills.borrow_mut().take([self.pid, self.meta.pid], group))
     }
 
     /// Where its children's engines receive what they begin with.
@@ -151,9 +170,6 @@ impl Supervisor {
 impl Tree {
     fn take_change(&mut self, root: &mut Supervisor, pid: pid_t, change: Change) -> Option<Change> {
         self.look_for_births(root);
-        if let Change::Ended(Some(End::Killed(libc::SIGKILL)), legacy) = &change {
-            self.look_for_kill(root, pid, legacy.group);
-        }
         let Some(i) = self.members.iter().position(|member| member.has(pid)) else {
             return match self.tell_of_unprotected(root, pid, &change) {
                 true => None,
@@ -179,21 +195,6 @@ impl Tree {
             }
         }
         None
-    }
-
-    /// One of the processes may have meant this death: it is not recovered from.
-    fn look_for_kill(&mut self, root: &mut Supervisor, pid: pid_t, group: pid_t) {
-        let number = match self.members.iter().find(|member| member.supervisor.pid == pid) {
-            Some(member) => member.number,
-            None if root.pid == pid => ROOT,
-            None => return,
-        };
-        let Some(known) = self.of_number(root, number).map(|dead| dead.meta.pid) else { return };
-        let is_meant = |to: pid_t| to == pid || to == known || to == -1 || to < -1 && -to == group;
-        let meant = self.sessions(root).any(|(_, session)| children::take_kill(session, is_meant));
-        if let Some(dead) = self.of_number(root, number) {
-            dead.is_killed |= meant;
-        }
     }
 
     /// A member's process has ended for good.
