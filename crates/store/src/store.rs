@@ -10,6 +10,7 @@ use crate::head::Head;
 use crate::index::{page_of, ChunkIndex};
 use crate::journal::Journal;
 use crate::objects::ObjectIndex;
+use crate::record::HEADER;
 use crate::region::{Region, SyncError};
 use crate::room::Reserved;
 use crate::scratch::Scratch;
@@ -180,6 +181,12 @@ impl<'s, R: Region> Store<'s, R> {
     #[inline]
     pub fn ring_used(&self) -> u64 {
         self.ring_used
+    }
+
+    /// The part of the ring, from its first byte to its end, that holds no record since the last fold: a copy of the store need not have it.
+    pub fn dead_ring(&self) -> (u64, u64) {
+        let ring = self.superblock.areas.ring;
+        ((self.ring_start() + HEADER).next_multiple_of(PAGE).min(ring.off + ring.len), ring.off + ring.len)
     }
 
     /// Are commits to come as large as the last ones? Then a fold keeps the ring's memory, which they would need anew, at a fault a

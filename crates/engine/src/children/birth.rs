@@ -78,37 +78,44 @@ fn try_to_bear(e: &mut Engine, newborn: &Newborn, child: &Child, ready: &Ready) 
     (r, !err::is(r) && await_anchor(session.control(), r))
 }
 
-/// Copies what there is of the store's file. No commit is made meanwhile: the caller has the engine.
-fn copy_store(e: &Engine, to: i32) -> bool {
+/// Copies what there is of the store's file and counts. No commit is made meanwhile: the caller has the engine.
+fn copy_store(e: &mut Engine, to: i32) -> bool {
+    const FALLOC_FL_KEEP_SIZE_PUNCH_HOLE: u64 = 3;
+    let (from, dead) = (e.own_fd(OwnFd::Store), e.store().dead_ring());
+    // SAFETY: the other file is the engine's own.
+    unsafe { syscall!(nr::FALLOCATE, to, FALLOC_FL_KEEP_SIZE_PUNCH_HOLE, 0, STORE_LEN) };
+    copy(from, to, 0, dead.0) && copy(from, to, dead.1, STORE_LEN)
+}
+
+/// Copies what there is between two offsets.
+fn copy(from: i32, to: i32, start: u64, end: u64) -> bool {
     const SEEK_DATA: u64 = 3;
     const SEEK_HOLE: u64 = 4;
-    const FALLOC_FL_KEEP_SIZE_PUNCH_HOLE: u64 = 3;
-    let from = e.own_fd(OwnFd::Store);
-    // SAFETY: the offsets of both files are the engine's own, and the store is mapped.
-    unsafe {
-        syscall!(nr::FALLOCATE, to, FALLOC_FL_KEEP_SIZE_PUNCH_HOLE, 0, STORE_LEN);
-        let mut at = 0u64;
-        loop {
-            let start = syscall!(nr::LSEEK, from, at, SEEK_DATA);
-            if err::is(start) {
+    let mut at = start;
+    while at < end {
+        // SAFETY: the offsets of both files are the engine's own, and the store is mapped.
+        unsafe {
+            let first = syscall!(nr::LSEEK, from, at, SEEK_DATA);
+            if err::is(first) || first as u64 >= end {
                 // There is no more.
-                return at > 0;
+                return true;
             }
-            let end = syscall!(nr::LSEEK, from, start, SEEK_HOLE);
-            if err::is(end) {
+            let hole = syscall!(nr::LSEEK, from, first, SEEK_HOLE);
+            if err::is(hole) {
                 return false;
             }
-            let mut done = start as u64;
-            while done < end as u64 {
-                let n = syscall!(nr::PWRITE64, to, STORE_BASE + done, end as u64 - done, done);
+            at = (hole as u64).min(end);
+            let mut done = first as u64;
+            while done < at {
+                let n = syscall!(nr::PWRITE64, to, STORE_BASE + done, at - done, done);
                 if n <= 0 {
                     return false;
                 }
                 done += n as u64;
             }
-            at = end as u64;
         }
     }
+    true
 }
 
 /// Waits until the child can be recovered. False: it has died before.

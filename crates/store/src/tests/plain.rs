@@ -56,6 +56,43 @@ fn pages_and_objects_come_back_folded_or_not() {
 }
 
 #[test]
+fn a_copy_without_the_dead_part_of_the_ring_holds_all_and_goes_on() {
+    let mut store = fresh();
+    let mut wanted = [[0; 4096]; 24];
+    for round in 0..40_usize {
+        store.begin();
+        for (n, content) in wanted.iter_mut().enumerate().filter(|(n, _)| (n + round) % 3 == 0) {
+            *content = [(n * 40 + round) as u8; 4096];
+            store.page(0x7000_0000 + n as u64 * 4096, content);
+        }
+        store.put(1, 0, &[round as u8]);
+        store.commit().unwrap();
+        let (first, end) = store.dead_ring();
+        let used = store.region().bytes();
+        let mut copy = VecRegion::new(LEN);
+        copy.write(0, &used[..first as usize]);
+        copy.write(end, &used[end as usize..]);
+        let (mut copied, recovered) = Store::open(copy, scratch()).unwrap();
+        assert_eq!(recovered.seq, round as u64 + 1);
+        copied.begin();
+        copied.put(1, 1, b"goes on");
+        copied.commit().unwrap();
+        let (copied, _) = reopened(copied);
+        for (n, content) in wanted.iter().enumerate() {
+            let is_there = (0..=round).any(|earlier| (n + earlier) % 3 == 0);
+            assert_eq!(
+                page(&copied, 0x7000_0000 + n as u64 * 4096),
+                is_there.then_some(*content),
+                "round {round}, page {n}"
+            );
+        }
+        if store.wants_fold() {
+            store.fold().unwrap();
+        }
+    }
+}
+
+#[test]
 fn abort_leaves_the_published_state() {
     let mut store = fresh();
     store.begin();
