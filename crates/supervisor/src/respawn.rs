@@ -90,7 +90,14 @@ impl Supervisor {
         // What the engine had to say happened before; the program need not wait for it to be written.
         self.drain_events();
         self.log.add(&Entry::new(Kind::Killed).cause(&*cause).phase(phase).seq(seq).pid(dead));
-        let Ok(pid) = born else { return self.cold_resume(&cause, died) };
+        let Ok(pid) = born else {
+            // One that was made by an anchor which then died may have gone on and come to the program's end before anybody had heard of it.
+            let control = self.generation.control();
+            if control.state.load(Acquire) == state::EXITING {
+                return Some(End::Exited(control.exit_code.load(Acquire) & 0xff));
+            }
+            return self.cold_resume(&cause, died);
+        };
         self.pid = pid;
         self.generation.control().program_pid.store(pid, Release);
         self.follow();
