@@ -160,6 +160,19 @@ fn assert_same(output: &Output, wanted: &Output, what: &str) {
     );
 }
 
+/// Any process of the command is killed again and again, by so many seeds.
+fn outlasts_kills(command: &[&str], seeds: u64) {
+    let home = Home::new();
+    let (wanted, mut kills) = (native(command), 0);
+    for seed in 0..seeds {
+        let name = format!("seed-{seed}");
+        let mut child = start(&home, &name, command);
+        kills += harass(&home, &name, &mut child, seed, 40_000, any);
+        assert_same(&finish(child), &wanted, &format!("seed {seed}: {:#?}", home.log(&name)));
+    }
+    assert!(kills > 8, "{kills} kills");
+}
+
 #[test]
 fn trees_show_what_they_show_without_outlast() {
     const COMMANDS: &[&[&str]] = &[
@@ -206,16 +219,8 @@ while os.path.exists(f'/proc/{pid}'):
 
 #[test]
 fn any_process_of_a_tree_may_be_killed_at_any_moment() {
-    let home = Home::new();
     let command = ["sh", "-c", PIPELINE];
-    let (wanted, mut kills) = (native(&command), 0);
-    for seed in 0..4 {
-        let name = format!("seed-{seed}");
-        let mut child = start(&home, &name, &command);
-        kills += harass(&home, &name, &mut child, seed, 40_000, any);
-        assert_same(&finish(child), &wanted, &format!("seed {seed}: {:#?}", home.log(&name)));
-    }
-    assert!(kills > 8, "{kills} kills");
+    outlasts_kills(&command, 4);
 }
 
 #[test]
@@ -262,16 +267,8 @@ for i in range(40):
 
 #[test]
 fn what_a_program_with_threads_forks_may_be_killed_as_well() {
-    let home = Home::new();
     let command = ["python3", "-W", "ignore", "-c", TELLERS];
-    let (wanted, mut kills) = (native(&command), 0);
-    for seed in 0..3 {
-        let name = format!("seed-{seed}");
-        let mut child = start(&home, &name, &command);
-        kills += harass(&home, &name, &mut child, seed, 40_000, any);
-        assert_same(&finish(child), &wanted, &format!("seed {seed}: {:#?}", home.log(&name)));
-    }
-    assert!(kills > 8, "{kills} kills");
+    outlasts_kills(&command, 3);
 }
 
 #[test]

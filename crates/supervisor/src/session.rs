@@ -87,7 +87,6 @@ impl Session {
         self.control().magic.load(Acquire) == MAGIC
     }
 
-    /// Writes what the engine reads when it starts.
     /// One that no engine uses yet.
     #[cfg(test)]
     pub fn empty() -> Self {
@@ -96,6 +95,7 @@ impl Session {
         Self::map(file).unwrap()
     }
 
+    /// Writes what the engine reads when it starts.
     pub fn set_inject_args(&self, args: &InjectArgs) {
         // SAFETY: inside the mapping and aligned; no engine runs yet that could read it at the same time.
         unsafe { self.base.add(session::INJECT as usize).cast::<InjectArgs>().as_ptr().write_volatile(*args) }

@@ -13,7 +13,9 @@ pub const CLONE_VM: u64 = 0x100;
 pub const CLONE_VFORK: u64 = 0x4000;
 pub const SIGCHLD: u64 = 17;
 const CLONE_PIDFD: u64 = 0x1000;
-const CLONE_PARENT_SETTID: u64 = 0x10_0000;
+pub const CLONE_PARENT_SETTID: u64 = 0x10_0000;
+pub const CLONE_CHILD_CLEARTID: u64 = 0x20_0000;
+pub const CLONE_CHILD_SETTID: u64 = 0x100_0000;
 
 /// `struct clone_args`, with room for what later kernels may add.
 pub type CloneArgs = [u64; 16];

@@ -1,6 +1,6 @@
 //! Threads begin: by clone and clone3 of the program, and in a restore.
 
-use super::birth::CloneArgs;
+use super::birth::{CloneArgs, CLONE_CHILD_CLEARTID, CLONE_CHILD_SETTID};
 use crate::call_filters;
 use crate::commit::commit_before_call;
 use crate::control::phase;
@@ -27,8 +27,6 @@ use outlast_image::mutant::Mutant;
 
 pub const CLONE_THREAD: u64 = 0x10000;
 const CLONE_SETTLS: u64 = 0x8_0000;
-const CLONE_CHILD_CLEARTID: u64 = 0x20_0000;
-const CLONE_CHILD_SETTID: u64 = 0x100_0000;
 /// What makes a thread: CLONE_VM, FS, FILES, SIGHAND, THREAD and SYSVSEM.
 pub const THREAD: u64 = 0x100 | 0x200 | 0x400 | 0x800 | CLONE_THREAD | 0x4_0000;
 

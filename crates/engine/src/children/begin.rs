@@ -1,7 +1,8 @@
 //! A child of fork's begins: it goes on as one that is recovered, from the copy of its parent's store, in which it is the child.
 
-use super::newborn::{Newborn, CLONE_CHILD_CLEARTID, CLONE_CHILD_SETTID};
+use super::newborn::Newborn;
 use super::ready::Ready;
+use crate::calls::birth::{CLONE_CHILD_CLEARTID, CLONE_CHILD_SETTID};
 use crate::calls::memory;
 use crate::control::control;
 use crate::dispatch::Call;

@@ -1,14 +1,13 @@
 //! What a call that makes a child wants.
 
-use crate::calls::birth::{CLONE_VFORK, CLONE_VM, SIGCHLD};
+use crate::calls::birth::{
+    CLONE_CHILD_CLEARTID, CLONE_CHILD_SETTID, CLONE_PARENT_SETTID, CLONE_VFORK, CLONE_VM, SIGCHLD,
+};
 use crate::dispatch::Call;
 use crate::sys::nr;
 use crate::user;
 
-pub const CLONE_PARENT: u64 = 0x8000;
-pub const CLONE_PARENT_SETTID: u64 = 0x10_0000;
-pub const CLONE_CHILD_CLEARTID: u64 = 0x20_0000;
-pub const CLONE_CHILD_SETTID: u64 = 0x100_0000;
+const CLONE_PARENT: u64 = 0x8000;
 const CSIGNAL: u64 = 0xff;
 /// What a call may want besides memory, and still make a child like any other.
 const PLAIN: u64 = CSIGNAL | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID | CLONE_CHILD_SETTID;
