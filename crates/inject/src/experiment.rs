@@ -17,8 +17,9 @@ use crate::view::ending;
 use crate::waiting::{for_end, Ending};
 use std::time::Instant;
 
-/// How often a run is begun anew that was too far already when it could be traced.
-const ATTEMPTS: u32 = 5;
+/// How often a run is begun anew that was too far already when it could be traced. Whoever traces it looks out for it, and on a
+/// busy machine comes too late about every other time.
+const ATTEMPTS: u32 = 50;
 
 /// What all experiments of a campaign need.
 pub struct Laboratory<'a> {
@@ -31,34 +32,32 @@ pub struct Laboratory<'a> {
 impl Laboratory<'_> {
     /// Harms one run in this setting.
     pub fn perform(&self, planned: &Planned<'_>, setting: &Setting, pace: Pace) -> Result<Experiment, Error> {
-        for attempt in 1.. {
+        let mut last = String::new();
+        for attempt in 1..=ATTEMPTS {
             let name = format!("{}-{}-{attempt}", setting.name, planned.number);
             match self.attempt(planned, setting, pace, &name)? {
-                Some(experiment) => return Ok(experiment),
-                None if attempt == ATTEMPTS => break,
-                None => (),
+                Ok(experiment) => return Ok(experiment),
+                Err(why) => last = why,
             }
         }
-        let why = format!("the target could not be traced from its start in {ATTEMPTS} runs");
+        let why = format!("the target could not be traced from its start in {ATTEMPTS} runs; in the last, {last}");
         Ok(Experiment { objection: Some(why), ..blank(planned, setting, Outcome::Impossible) })
     }
 
+    /// Or why the target could not be traced from its start.
     fn attempt(
         &self,
         planned: &Planned<'_>,
         setting: &Setting,
         pace: Pace,
         name: &str,
-    ) -> Result<Option<Experiment>, Error> {
+    ) -> Result<Result<Experiment, String>, Error> {
         let room = self.house.room()?;
         let group = match planned.fault.kind {
             Kind::Limit => match Group::make(&format!("outlast-inject.{}.{name}", std::process::id())) {
                 None => {
                     let why = "no memory control group can be made here".to_string();
-                    return Ok(Some(Experiment {
-                        objection: Some(why),
-                        ..blank(planned, setting, Outcome::Impossible)
-                    }));
+                    return Ok(Ok(Experiment { objection: Some(why), ..blank(planned, setting, Outcome::Impossible) }));
                 }
                 group => group,
             },
@@ -75,9 +74,9 @@ impl Laboratory<'_> {
             _ => match traced::hit(&mut run, planned, deadline) {
                 Ok(Attempt::Struck(struck)) => Some(struck),
                 Ok(Attempt::NotReached) => None,
-                Ok(Attempt::Missed) | Err(_) => {
+                missed => {
                     run.kill();
-                    return Ok(None);
+                    return Ok(Err(missed.map_or_else(|e| e.to_string(), |_| "it was too far already".into())));
                 }
             },
         };
@@ -115,7 +114,7 @@ impl Laboratory<'_> {
             detected,
             went_back: outlast.as_ref().is_some_and(|r| r.went_back > 0),
         };
-        Ok(Some(Experiment {
+        Ok(Ok(Experiment {
             struck: struck.is_some(),
             place: struck.as_ref().map(|s| s.place),
             activated: facts.activated,
