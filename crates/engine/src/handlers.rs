@@ -17,6 +17,7 @@ use crate::medium;
 use crate::mutant::without;
 use crate::native;
 use crate::restore::vdso;
+use crate::shared_memory;
 use crate::signals::{bit, kernel_mask, signal_code, FAULTS, OWNED, SIGBUS, SIGENGINE, SIGSEGV, SIGSYS, SIG_IGN};
 use crate::state::engine;
 use crate::sys::{err, nr, syscall};
@@ -160,13 +161,13 @@ pub fn text() -> (u64, u64) {
     (start, address!(__text_end) - start)
 }
 
-fn in_engine(rip: u64) -> bool {
+pub fn in_engine(rip: u64) -> bool {
     let (start, len) = text();
     rip.wrapping_sub(start) < len
 }
 
 /// Was something written to that is mapped, but not writable?
-fn is_write_fault(info: &[u64; 16], uc: &Ucontext) -> bool {
+pub fn is_write_fault(info: &[u64; 16], uc: &Ucontext) -> bool {
     const SEGV_ACCERR: i32 = 2;
     const BY_WRITE: u64 = 2;
     signal_code(info) == SEGV_ACCERR && uc.err & BY_WRITE != 0
@@ -211,6 +212,16 @@ unsafe fn answer(sig: i32, info: &mut [u64; 16], uc: &mut Ucontext) {
         }
         // A call with a mask of its own may have blocked them.
         unblock_faults();
+    }
+    if synchronous && shared_memory::is_on() {
+        if t.native != 0 {
+            // A child that has all of its parent's memory.
+            if sig == SIGSEGV && is_write_fault(info, uc) && shared_memory::open_for_engine(t, info[2]) {
+                return;
+            }
+        } else if shared_memory::answer(engine(), t, sig, info, uc) {
+            return;
+        }
     }
     // SAFETY: the handler runs on the thread that owns the engine.
     if sig == SIGBUS && synchronous && crate::store_room::takes(unsafe { engine() }, info[2]) {
@@ -326,7 +337,7 @@ unsafe fn take_signal(
 }
 
 /// Keeps in the control block what the kernel's frame says of the program.
-unsafe fn keep_context(t: &mut Thread, uc: &Ucontext) {
+pub unsafe fn keep_context(t: &mut Thread, uc: &Ucontext) {
     t.regs = uc.regs;
     let len = (frame::kernel_vector_len(uc.fpstate)).min(outlast_image::context::XSAVE_LEN);
     frame::reset_vector(&mut t.page.xsave.0);
@@ -348,6 +359,9 @@ fn look_again(uc: &mut Ucontext) {
 unsafe fn knock(t: &mut Thread, info: &[u64; 16], uc: &mut Ucontext) {
     let rip = uc.regs.rip;
     if t.native != 0 {
+        return;
+    }
+    if shared_memory::is_amid(engine()) {
         return;
     }
     if native::is_everywhere() && !in_engine(rip) {

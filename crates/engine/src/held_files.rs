@@ -69,6 +69,12 @@ impl Held {
         }
     }
 
+    /// The engine's descriptor of a file. `own` is the first of them.
+    pub fn find(&self, own: i32, inode: u64) -> Option<i32> {
+        let place = self.files.iter().position(|file| file.is_there() && file.identity.inode() == inode)?;
+        Some(number(own, place))
+    }
+
     /// Would others notice when the program maps nothing in `start..end` any more?
     pub fn may_be_locked(&self, start: u64, end: u64) -> bool {
         self.files.iter().any(|file| file.may_be_locked && file.may_be_mapped_in(start, end))

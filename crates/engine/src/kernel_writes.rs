@@ -6,6 +6,7 @@
 use crate::dispatch::Call;
 use crate::mutant::without;
 use crate::pinned;
+use crate::shared_memory;
 use crate::state::engine;
 use crate::sys::{err, nr};
 use crate::tracker::{areas, opened, watch_opening, Track};
@@ -26,12 +27,23 @@ pub fn around(call: &Call, issue: impl Fn() -> i64) -> i64 {
         return with_writable(call, &issue);
     }
     pinned::note(call);
-    issue()
+    issue_open(call, &issue)
+}
+
+/// Issues a call that may write to memory that others share, too.
+fn issue_open(call: &Call, issue: &dyn Fn() -> i64) -> i64 {
+    if !shared_memory::is_on() || !shared_memory::open_for(call) {
+        return issue();
+    }
+    let r = issue();
+    // SAFETY: at the gate.
+    shared_memory::close_opened(unsafe { engine() });
+    r
 }
 
 fn with_writable(call: &Call, issue: &dyn Fn() -> i64) -> i64 {
     let told = allow(call);
-    let r = issue();
+    let r = issue_open(call, issue);
     if r == err::EFAULT && told == Told::Partly && can_repeat(call) {
         guess(call, |at| areas::find(at).map_or(0, |area| area.end - at));
         return issue();

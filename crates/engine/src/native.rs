@@ -12,6 +12,7 @@ use crate::numbers;
 use crate::periodic;
 use crate::program_rings;
 use crate::replies;
+use crate::shared_memory;
 use crate::signals;
 use crate::state::{engine, Engine};
 use crate::sys::{err, nr, syscall};
@@ -244,6 +245,8 @@ fn end(kind: u32, why: u64) {
         // Others may have set one meanwhile.
         stop_timers(engine());
     }
+    // SAFETY: as above.
+    shared_memory::give_back(unsafe { engine() });
     become_native(true);
 }
 

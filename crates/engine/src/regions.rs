@@ -3,6 +3,7 @@
 use crate::control::fail;
 use crate::own_descriptors::Passing;
 use crate::scratch;
+use crate::shared_memory;
 use crate::state::engine;
 use crate::sys::{err, nr, syscall};
 use crate::tracker::RealMap;
@@ -59,6 +60,14 @@ fn hex(s: &[u8], at: &mut usize) -> u64 {
 
 /// Calls `f` for every region that is not the engine's, in ascending order, as the program has it.
 pub fn for_each<'a>(text: &'a [u8], heap: (u64, u64), f: impl FnMut(Mapped<'a>)) {
+    if shared_memory::is_on() {
+        let mut shown = shared_memory::Shown::new(f);
+        return for_each_tracked(text, heap, |m| shown.region(m));
+    }
+    for_each_tracked(text, heap, f);
+}
+
+fn for_each_tracked<'a>(text: &'a [u8], heap: (u64, u64), f: impl FnMut(Mapped<'a>)) {
     // SAFETY: only looks which tracker there is.
     if unsafe { engine() }.tracker.guards_kernel_writes() {
         let mut real = RealMap::new(f);

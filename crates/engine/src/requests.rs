@@ -2,6 +2,7 @@
 
 use crate::control::control;
 use crate::lag;
+use crate::shared_memory;
 use crate::state::{engine, Engine};
 use crate::sys::futex_wake;
 use crate::taking_part;
@@ -18,6 +19,7 @@ pub fn serve() -> bool {
     crate::held::release(t);
     // SAFETY: not within another use of the engine.
     let e = unsafe { engine() };
+    shared_memory::close_opened(e);
     if crate::native::is_everywhere() {
         // Another thread ends protection, and waits for this one to be out.
         return false;

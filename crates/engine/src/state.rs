@@ -120,6 +120,8 @@ pub struct Engine {
     pub advice: crate::advice::Advice,
     /// Files that the program maps and has no descriptor of.
     pub held: crate::held_files::Held,
+    /// What it maps that others of the tree map, too.
+    pub shared_memory: crate::shared_memory::SharedMemory,
     /// Files that it maps, as the anchor knows.
     pub told_files: crate::kept_files::Told,
     /// Regions may have changed since the last commit.
@@ -213,6 +215,7 @@ pub static mut ENGINE: Engine = Engine {
     contexts_dirty: false,
     advice: crate::advice::Advice::new(),
     held: crate::held_files::Held::NONE,
+    shared_memory: crate::shared_memory::SharedMemory::NONE,
     told_files: crate::kept_files::Told::NOTHING,
     maps_dirty: false,
     drops: [(0, 0); DROPS],
@@ -372,10 +375,12 @@ pub enum OwnFd {
     FaultSamples,
     TransferRead,
     TransferWrite,
+    /// What processes that share memory know of each other's writes.
+    Group,
     /// Files that the program maps and has no descriptor of; more follow.
     Held = outlast_image::layout::own_fd::HELD,
     /// Given up for a moment when the engine needs a number and there is no other.
     Spare = outlast_image::layout::own_fd::HELD - 1,
 }
 
-const _: () = assert!((OwnFd::TransferWrite as i32) < OwnFd::Spare as i32);
+const _: () = assert!((OwnFd::Group as i32) < OwnFd::Spare as i32);

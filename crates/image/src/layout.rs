@@ -5,7 +5,7 @@
 
 /// Which layout engine and supervisor speak with each other: of what is here, of the session and of the store. It changes with anything
 /// in this crate, or in the store's format, that one of another version would understand otherwise, and with the options of `supervise`.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 
 /// Bytes a page.
 pub const PAGE: u64 = 4096;
@@ -50,8 +50,13 @@ pub const KEPT_LEN: u64 = 1 << 38;
 /// The session of a child that is about to be made, mapped by its parent until it can be recovered.
 pub const CHILD_BASE: u64 = KEPT_BASE + KEPT_LEN;
 
+/// What processes that share memory know of each other's writes.
+pub const GROUP_BASE: u64 = CHILD_BASE + SESSION_LEN;
+/// Bytes of that.
+pub const GROUP_LEN: u64 = 20 * PAGE;
+
 /// End of everything that is the engine's.
-pub const ENGINE_END: u64 = CHILD_BASE + SESSION_LEN;
+pub const ENGINE_END: u64 = GROUP_BASE + GROUP_LEN;
 /// End of user addresses with four-level page tables.
 pub const USER_END: u64 = 0x7fff_ffff_f000;
 
@@ -106,9 +111,9 @@ pub mod session {
 /// Descriptors of the engine sit just below this number, or below the soft limit if that is lower.
 pub const ENGINE_FD_CEILING: i32 = 1024;
 /// How many descriptors the engine keeps for itself, one after the other.
-pub const ENGINE_FDS: i32 = 17;
+pub const ENGINE_FDS: i32 = 26;
 /// How many of them hold files that the program maps and has no descriptor of.
-pub const HELD_FILES: usize = 4;
+pub const HELD_FILES: usize = 12;
 /// How many numbers above them it may use to hide what the program closed until the next commit.
 pub const HIDING_FDS: i32 = 52;
 

@@ -34,6 +34,8 @@ pub mod region_flag {
     pub const LOCKED: u32 = 4;
     /// Stays there once it was touched (MLOCK_ONFAULT).
     pub const ON_FAULT: u32 = 8;
+    /// Others of the tree map it, too, and the program's writes are committed one by one.
+    pub const GROUP: u32 = 16;
 }
 
 /// Fixed part of a region; `path_len` bytes of path follow in its store object.

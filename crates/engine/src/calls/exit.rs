@@ -3,6 +3,7 @@
 use crate::calls::{notifications, thread_end};
 use crate::control::control;
 use crate::dispatch::{native, Call, Outcome};
+use crate::shared_memory;
 use crate::state::Engine;
 use crate::thread::Thread;
 use crate::undo;
@@ -13,6 +14,7 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> Outcome {
     if thread_end::is_one_of_several(call) {
         thread_end::end(t, call.args[0]);
     }
+    shared_memory::give_back(e);
     undo::settle(e);
     notifications::end(e);
     let c = control();

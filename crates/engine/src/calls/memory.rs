@@ -12,6 +12,7 @@ use crate::perturb;
 use crate::program_rings;
 use crate::regions;
 use crate::rewrite;
+use crate::shared_memory;
 use crate::state::Engine;
 use crate::sys::{err, nr, syscall};
 use crate::thread::Thread;
@@ -98,6 +99,7 @@ fn change(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
                 e.drop_range(a[0], end);
                 e.maps_dirty = true;
                 held_files::unmapped(e, a[0], end);
+                shared_memory::unmapped(e, a[0], end);
             }
             r
         }
@@ -156,6 +158,7 @@ fn mmap(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
             e.replaced(start, end);
             e.drop_range(start, end);
             held_files::unmapped(e, start, end);
+            shared_memory::unmapped(e, start, end);
         }
         e.maps_dirty = true;
         let kind = kind(flags);
@@ -240,6 +243,9 @@ fn mprotect(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         return err::ENOMEM;
     }
     let r = e.tracker.protect(call);
+    if r == 0 {
+        shared_memory::protected(e, addr, end, prot as u32 & 7);
+    }
     e.maps_dirty = true;
     r
 }
@@ -284,6 +290,7 @@ fn mremap(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         own_faults::moved((old, old_end), (new, new + new_len), flags & MREMAP_DONTUNMAP != 0);
         e.tracker.moved((old, old_end), (new, new + new_len), flags & MREMAP_DONTUNMAP != 0);
         e.held.moved((old, old_end), (new, new + new_len));
+        shared_memory::moved(e, (old, old_end), (new, new + new_len), flags & MREMAP_DONTUNMAP != 0);
         e.advice.moved((old, old_end), (new, new + new_len), flags & MREMAP_DONTUNMAP != 0);
         if new != old && flags & MREMAP_DONTUNMAP == 0 {
             e.drop_range(old, old_end);

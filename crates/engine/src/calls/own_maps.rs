@@ -5,6 +5,7 @@
 //! roots. Who opens the file gets a copy, made at that moment.
 
 use crate::regions::{self, Mapped};
+use crate::shared_memory;
 use crate::state::Engine;
 use crate::sys::{err, nr, syscall};
 use crate::text;
@@ -113,6 +114,7 @@ fn line(to: &mut [u8], m: &Mapped<'_>) -> usize {
     let name: &[u8] = match r.backing {
         backing::HEAP => b"[heap]",
         backing::STACK => b"[stack]",
+        _ if m.path == shared_memory::CONVERTED => b"/dev/zero",
         _ => m.path,
     };
     if !name.is_empty() {

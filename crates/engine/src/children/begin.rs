@@ -28,7 +28,8 @@ pub unsafe fn come_into_its_own(e: &mut Engine, ready: &Ready) -> ! {
     syscall!(nr::CLOSE, ready.session);
     syscall!(nr::CLOSE, ready.store);
     // What looks after the parent's memory must not be told of the child's.
-    for used in (OwnFd::FaultList as i32..OwnFd::Spare as i32).filter(|used| *used != OwnFd::Children as i32) {
+    let kept = [OwnFd::Children as i32, OwnFd::Group as i32];
+    for used in (OwnFd::FaultList as i32..OwnFd::Spare as i32).filter(|used| !kept.contains(used)) {
         syscall!(nr::CLOSE, e.fds.own + used);
     }
     e.store = None;

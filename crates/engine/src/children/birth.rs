@@ -29,9 +29,7 @@ const PATIENCE_NS: u64 = 2_000_000;
 pub fn may_be_copied(e: &mut Engine, t: &Thread) -> bool {
     let has_none = !program_rings::exist(e) && !contexts::are_any() && !own_faults::any();
     let mut is_shared = false;
-    regions::for_each(regions::read_maps(), (0, 0), |m| {
-        is_shared |= matches!(m.region.backing, backing::SHARED_ANONYMOUS | backing::SEGMENT);
-    });
+    regions::for_each(regions::read_maps(), (0, 0), |m| is_shared |= m.region.backing == backing::SEGMENT);
     // The child's one thread goes on in the place of the first.
     let is_first = t.place == 0 || !world::has_several();
     has_none && !is_shared && is_first && !replies::are_owed()

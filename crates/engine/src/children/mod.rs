@@ -30,6 +30,7 @@ use crate::commit::commit;
 use crate::control::control;
 use crate::dispatch::{Call, Outcome, CLASS};
 use crate::gathered;
+use crate::shared_memory;
 use crate::state::{engine, Engine};
 use crate::sys::{futex_wait, futex_wake, nr};
 use crate::thread::Thread;
@@ -123,7 +124,7 @@ pub fn make(e: &mut Engine, t: &mut Thread, call: &Call, newborn: &Newborn) -> O
     }
     let memory = newborn.memory()?;
     let may_be_made = match memory {
-        Memory::Copied => birth::may_be_copied(e, t),
+        Memory::Copied => birth::may_be_copied(e, t) && shared_memory::share(e),
         Memory::Shared => shared::may_be_made(),
     };
     if !may_be_made {

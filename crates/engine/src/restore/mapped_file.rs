@@ -5,6 +5,7 @@ use crate::descriptors::for_each_open;
 use crate::kept_files;
 use crate::own_descriptors::Passing;
 use crate::regions::Mapped;
+use crate::state::engine;
 use crate::sys::{nr, syscall};
 use crate::text;
 use outlast_image::region::{region_flag, Region};
@@ -26,6 +27,7 @@ pub fn map_file<'a>(m: &Mapped<'a>, flags: u64, prot: u64, last: &mut Last<'a>) 
         return false;
     }
     (m.region.flags & region_flag::DELETED == 0 && map_by_name(m, flags, prot, last))
+        || map_held(&m.region, flags, prot)
         || map_by_descriptor(m, flags, prot)
         || kept_files::take(&m.region, prot)
 }
@@ -44,6 +46,13 @@ fn map_by_name<'a>(m: &Mapped<'a>, flags: u64, prot: u64, last: &mut Last<'a>) -
         last.0 = None;
     }
     mapped
+}
+
+/// The engine's own descriptor of the file: no other can have its inode as long as that is open, whatever it is called.
+fn map_held(region: &Region, flags: u64, prot: u64) -> bool {
+    // SAFETY: a restore has one thread.
+    let e = unsafe { engine() };
+    e.held.find(e.fds.own, region.inode).is_some_and(|fd| map(fd.into(), region, flags, prot))
 }
 
 /// A descriptor of the same file, by inode and by the name that it had.

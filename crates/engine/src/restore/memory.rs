@@ -13,6 +13,7 @@ use crate::own_faults;
 use crate::regions::{self, Mapped, Regions};
 use crate::rewrite::CodeMemory;
 use crate::scratch;
+use crate::shared_memory;
 use crate::state::{object, Engine, OwnFd};
 use crate::sys::{err, nr, syscall};
 use crate::tracker::Track;
@@ -64,6 +65,7 @@ pub fn restore(e: &mut Engine) {
     image::move_kernel_mappings(e);
     image::set_bounds(e);
     e.lazy_count = 0;
+    e.shared_memory.clear();
     segments::reset();
     let mut came = Came { last: Last::default(), bringing: Bringing::default(), object };
     for m in Regions::new(object) {
@@ -129,6 +131,8 @@ fn map<'a>(e: &mut Engine, m: &Mapped<'a>, stack: (u64, u64), came: &mut Came<'a
         backing::SHARED_FILE => {
             if !map_file(m, MAP_SHARED, r.prot as u64, last) {
                 degrade(Degradation::MappingLost);
+            } else if r.flags & region_flag::GROUP != 0 {
+                shared_memory::recall(e, &r);
             }
             return;
         }

@@ -44,6 +44,7 @@ use crate::queued;
 use crate::replies;
 use crate::scheduling::{self, Scheduling};
 use crate::scratch;
+use crate::shared_memory;
 use crate::shown;
 use crate::signals;
 use crate::state::{engine, journal, object, Engine, OwnFd};
@@ -122,6 +123,8 @@ unsafe fn run(rung: Rung) -> ! {
     }
     let access = Access::take(e.fds.own + ENGINE_FDS);
     held_files::recover(e);
+    shared_memory::reset(e);
+    shared_memory::map(e);
     if rung != Rung::InPlace {
         map_store(e);
     }
@@ -182,6 +185,8 @@ unsafe fn run(rung: Rung) -> ! {
     if !has_memory {
         memory::restore(e);
     }
+    let seq = e.store().seq();
+    shared_memory::settle(e, seq);
     contexts::restore(e);
     c.t_mapped.store(now_ns(), Release);
     e.hot.clear();

@@ -1,0 +1,180 @@
+//! Memory that several processes of a tree map: what a fork leaves shared.
+//!
+//! Others see what is written there at once, so that each write is an event that is seen from outside, and the commit that covers it may
+//! not come later: a process that went back behind it would count twice, or wait for a lock that it holds itself. From the first fork on,
+//! such memory cannot be written to. A write traps, is made by itself (a single step) while its process holds the group's lock, and
+//! committed before anybody else may write ([`step`]); whoever dies in between leaves behind what was there before, which its successor
+//! puts back ([`header`]). Nothing that is the group's is rolled back otherwise.
+//!
+//! Anonymous memory becomes that of a file without a name at the fork, so that a process made later can map it.
+
+mod convert;
+mod header;
+mod step;
+mod table;
+
+pub use convert::CONVERTED;
+pub use header::{map, settle};
+pub use step::{answer, is_amid, reset};
+pub use table::{SharedMemory, Shown};
+
+use crate::dispatch::Call;
+use crate::regions::{self, Mapped};
+use crate::state::{engine, Engine};
+use crate::sys::{nr, syscall};
+use crate::thread::{pending_bit, Thread};
+use crate::user;
+use core::sync::atomic::Ordering::*;
+use outlast_calls::{look, written, Told};
+use outlast_image::region::{backing, region_flag, Region};
+use table::Range;
+
+const PROT_WRITE: u32 = 2;
+
+/// Is there any, in this process?
+#[inline(always)]
+pub fn is_on() -> bool {
+    // SAFETY: a look at a number.
+    unsafe { !engine().shared_memory.is_empty() }
+}
+
+/// The process is about to be copied: from here on what it maps shared is the group's. False: that cannot be had, and a child cannot be
+/// kept.
+pub fn share(e: &mut Engine) -> bool {
+    let (mut found, mut count) = ([Region::default(); table::ROOM], 0);
+    let mut fits = true;
+    regions::for_each(regions::read_maps(), (e.kernel.start_brk, e.kernel.brk), |m| {
+        if is_to_be_shared(&m) {
+            fits &= count < found.len();
+            if fits {
+                found[count] = m.region;
+                count += 1;
+            }
+        }
+    });
+    let found = &found[..count];
+    if !fits || count > 0 && !header::make(e) || !convert::anonymous(e, found) {
+        return false;
+    }
+    for region in found {
+        if !e.shared_memory.add(region) {
+            return false;
+        }
+        protect(region.start, region.end, region.prot & !PROT_WRITE);
+    }
+    e.maps_dirty |= count > 0;
+    true
+}
+
+/// A device's memory is not the program's to be committed.
+fn is_to_be_shared(m: &Mapped<'_>) -> bool {
+    let r = &m.region;
+    let is_device = m.path.starts_with(b"/dev/") && !m.path.starts_with(b"/dev/shm/");
+    let is_new = r.flags & region_flag::GROUP == 0;
+    match r.backing {
+        backing::SHARED_ANONYMOUS => true,
+        backing::SHARED_FILE => r.prot & PROT_WRITE != 0 && !is_device && is_new,
+        _ => false,
+    }
+}
+
+/// A region of the commit, the group's, is mapped again.
+pub fn recall(e: &mut Engine, region: &Region) {
+    e.shared_memory.add(region);
+    protect(region.start, region.end, region.prot & !PROT_WRITE);
+}
+
+/// The program maps nothing of the group's there any more.
+pub fn unmapped(e: &mut Engine, start: u64, end: u64) {
+    e.shared_memory.remove(start, end);
+}
+
+/// The program has given memory another protection.
+pub fn protected(e: &mut Engine, start: u64, end: u64, prot: u32) {
+    e.shared_memory.protect(start, end, prot);
+    close(e, start, end);
+}
+
+/// What lay at `old` lies at `new`, or at both.
+pub fn moved(e: &mut Engine, old: (u64, u64), new: (u64, u64), keeps_old: bool) {
+    let Some(range) = e.shared_memory.find(old.0) else { return };
+    if !keeps_old {
+        e.shared_memory.remove(old.0, old.1);
+    }
+    e.shared_memory.put(Range { start: new.0, end: new.1, prot: range.prot });
+    close(e, new.0, new.1);
+}
+
+/// The program goes on without the engine, or ends: the kernel may write there for it.
+pub fn give_back(e: &mut Engine) {
+    e.shared_memory.each(0, u64::MAX, |range| protect(range.start, range.end, range.prot));
+    e.shared_memory.clear();
+}
+
+/// Lets who cannot be trapped write in the page: the engine itself, the kernel in a call, a child that shares all memory. Until
+/// [`close_opened`].
+fn open(e: &mut Engine, start: u64, end: u64) -> bool {
+    let mut any = false;
+    e.shared_memory.each(start, end, |range| {
+        protect(range.start, range.end, range.prot);
+        any = true;
+    });
+    e.shared_memory.is_open |= any;
+    any
+}
+
+fn close(e: &mut Engine, start: u64, end: u64) {
+    e.shared_memory.each(start, end, |range| protect(range.start, range.end, range.prot & !PROT_WRITE));
+}
+
+/// What was opened traps again.
+pub fn close_opened(e: &mut Engine) {
+    if core::mem::take(&mut e.shared_memory.is_open) {
+        close(e, 0, u64::MAX);
+    }
+}
+
+/// Opens the page for one that is not in the program's own code. False: it is none of the group's.
+pub fn open_for_engine(t: &Thread, address: u64) -> bool {
+    // SAFETY: in a handler, which touches only what nobody keeps over an access to the program's memory.
+    let any = open(unsafe { engine() }, address & !4095, (address & !4095) + 4096);
+    if any {
+        // It is closed on the way out.
+        t.pending.fetch_or(pending_bit::REQUEST, Release);
+    }
+    any
+}
+
+/// Opens what the kernel may write to in this call. False: nothing of the group's.
+pub fn open_for(call: &Call) -> bool {
+    const FUTEX_READ_ONLY: [u64; 6] = [0, 1, 3, 4, 9, 10];
+    if call.nr == nr::FUTEX && FUTEX_READ_ONLY.contains(&(call.args[1] & 127)) {
+        return false;
+    }
+    let row = look(call.nr, &call.args);
+    if call.nr != nr::MADVISE && row.as_ref().is_some_and(|row| row.outs().is_empty()) {
+        return false;
+    }
+    // SAFETY: at the gate.
+    let mut any = call.args.into_iter().any(|at| open(unsafe { engine() }, at & !4095, (at & !4095) + 4096));
+    let mut told = |start: u64, len: u64| {
+        // SAFETY: as above.
+        any |=
+            len > 0 && open(unsafe { engine() }, start & !4095, start.saturating_add(len).saturating_add(4095) & !4095);
+    };
+    let all = match row {
+        Some(row) => written(row, &call.args, &user::Program, &mut told) == Told::All,
+        None => false,
+    };
+    if any && !all {
+        // How far it writes is not known.
+        // SAFETY: as above.
+        open(unsafe { engine() }, 0, u64::MAX);
+    }
+    any
+}
+
+fn protect(start: u64, end: u64, prot: u32) {
+    // SAFETY: the group's memory, of which the table says what the program wants there.
+    unsafe { syscall!(nr::MPROTECT, start, end - start, prot) };
+}

@@ -1,0 +1,142 @@
+//! Which memory is the group's, and what the program may do there.
+
+use crate::regions::Mapped;
+use crate::state::engine;
+use outlast_image::region::{region_flag, Region};
+
+/// Ranges that fit.
+pub const ROOM: usize = 128;
+
+/// Mapped alike.
+#[derive(Clone, Copy)]
+pub struct Range {
+    pub start: u64,
+    pub end: u64,
+    /// `PROT_*`, as the program wants it.
+    pub prot: u32,
+}
+
+/// All ranges of a process, in no order.
+pub struct SharedMemory {
+    ranges: [Range; ROOM],
+    count: usize,
+    /// Something can be written to without a trap.
+    pub is_open: bool,
+    /// The step that is under way.
+    pub step: super::step::Step,
+}
+
+impl SharedMemory {
+    pub const NONE: SharedMemory = SharedMemory {
+        ranges: [Range { start: 0, end: 0, prot: 0 }; ROOM],
+        count: 0,
+        is_open: false,
+        step: super::step::Step::NONE,
+    };
+
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    pub fn clear(&mut self) {
+        (self.count, self.is_open) = (0, false);
+    }
+
+    /// False: there is no room.
+    pub fn add(&mut self, r: &Region) -> bool {
+        self.remove(r.start, r.end);
+        self.put(Range { start: r.start, end: r.end, prot: r.prot })
+    }
+
+    pub fn put(&mut self, range: Range) -> bool {
+        let fits = self.count < ROOM;
+        if fits {
+            self.ranges[self.count] = range;
+            self.count += 1;
+        }
+        fits
+    }
+
+    /// The range with `address` in it.
+    pub fn find(&self, address: u64) -> Option<Range> {
+        self.ranges[..self.count].iter().find(|r| r.start <= address && address < r.end).copied()
+    }
+
+    /// Calls `f` with the part in `start..end` of each range.
+    pub fn each(&self, start: u64, end: u64, mut f: impl FnMut(Range)) {
+        for r in self.ranges[..self.count].iter().filter(|r| r.start < end && start < r.end) {
+            f(Range { start: r.start.max(start), end: r.end.min(end), ..*r });
+        }
+    }
+
+    pub fn remove(&mut self, start: u64, end: u64) {
+        let mut i = 0;
+        while i < self.count {
+            let r = self.ranges[i];
+            if r.end <= start || end <= r.start {
+                i += 1;
+                continue;
+            }
+            self.count -= 1;
+            self.ranges[i] = self.ranges[self.count];
+            for piece in [Range { end: start, ..r }, Range { start: end, ..r }] {
+                if piece.start < piece.end {
+                    self.put(piece);
+                }
+            }
+        }
+    }
+
+    pub fn protect(&mut self, start: u64, end: u64, prot: u32) {
+        let (mut parts, mut count) = ([Range { start: 0, end: 0, prot }; ROOM], 0);
+        self.each(start, end, |r| {
+            parts[count] = Range { prot, ..r };
+            count += 1;
+        });
+        if count > 0 {
+            self.remove(start, end);
+            for part in &parts[..count] {
+                self.put(*part);
+            }
+        }
+    }
+}
+
+/// The program's regions as they would be if what is the group's did not trap.
+pub struct Shown<F> {
+    f: F,
+}
+
+impl<'a, F: FnMut(Mapped<'a>)> Shown<F> {
+    pub fn new(f: F) -> Self {
+        Shown { f }
+    }
+
+    /// The next region, in ascending order.
+    pub fn region(&mut self, m: Mapped<'a>) {
+        // SAFETY: a look at a table.
+        let table = unsafe { &engine().shared_memory };
+        let mut at = m.region.start;
+        while at < m.region.end {
+            let next = |start: u64| {
+                let starts = table.ranges[..table.count].iter().map(|r| r.start);
+                starts.filter(|&s| s > start).min().unwrap_or(u64::MAX).min(m.region.end)
+            };
+            let (end, range) = match table.find(at) {
+                Some(range) => (range.end.min(m.region.end), Some(range)),
+                None => (next(at), None),
+            };
+            let mut r = m.region;
+            (r.start, r.end) = (at, end);
+            if r.inode != 0 {
+                r.offset += at - m.region.start;
+            }
+            if let Some(range) = range {
+                (r.prot, r.flags) = (range.prot, r.flags | region_flag::GROUP);
+            }
+            (self.f)(Mapped { region: r, path: m.path });
+            at = end;
+        }
+    }
+}
