@@ -265,7 +265,7 @@ pub unsafe fn stand_apart(name: &core::ffi::CStr) {
         // Inherited from the thread that made it. It must not be in the way of the program's threads.
         syscall!(nr::RSEQ, t.rseq[0], t.rseq[1], 1, t.rseq[2]);
     }
-    segments::let_go();
+    segments::let_go(engine());
     let_go_of_memory();
     syscall!(nr::SETPGID, 0, 0);
     syscall!(nr::PRCTL, PR_SET_NAME, name.as_ptr());

@@ -4,7 +4,8 @@ mod straight;
 
 use straight::GROUPS;
 pub use straight::{
-    answer_ids, slow_down_all, slow_down_filtered, slow_down_tracked, slow_down_waits, BY_DESCRIPTOR, CLASS, TIMED,
+    answer_ids, slow_down_all, slow_down_filtered, slow_down_tracked, slow_down_waits, slow_down_writing,
+    BY_DESCRIPTOR, CLASS, TIMED,
 };
 
 use crate::call_filters;

@@ -27,23 +27,12 @@ pub fn around(call: &Call, issue: impl Fn() -> i64) -> i64 {
         return with_writable(call, &issue);
     }
     pinned::note(call);
-    issue_open(call, &issue)
-}
-
-/// Issues a call that may write to memory that others share, too.
-fn issue_open(call: &Call, issue: &dyn Fn() -> i64) -> i64 {
-    if !shared_memory::is_on() || !shared_memory::open_for(call) {
-        return issue();
-    }
-    let r = issue();
-    // SAFETY: at the gate.
-    shared_memory::close_opened(unsafe { engine() });
-    r
+    shared_memory::around(call, issue)
 }
 
 fn with_writable(call: &Call, issue: &dyn Fn() -> i64) -> i64 {
     let told = allow(call);
-    let r = issue_open(call, issue);
+    let r = shared_memory::around(call, issue);
     if r == err::EFAULT && told == Told::Partly && can_repeat(call) {
         guess(call, |at| areas::find(at).map_or(0, |area| area.end - at));
         return issue();

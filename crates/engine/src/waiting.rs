@@ -3,6 +3,7 @@
 use crate::control::{control, phase};
 use crate::dispatch::{wait_for, Call};
 use crate::pinned;
+use crate::shared_memory;
 use crate::state::engine;
 use crate::sys::{err, nr};
 use crate::thread::{standing, Thread};
@@ -26,7 +27,7 @@ pub fn issue(t: &mut Thread, call: &Call) -> i64 {
         pinned::note(call);
         world::unlock(t);
     }
-    let r = wait_for(call);
+    let r = shared_memory::around(call, || wait_for(call));
     let writes = r != err::EINTR && may_write(call);
     if had_lock || writes {
         world::lock(t);

@@ -3,19 +3,8 @@
 
 mod support;
 
-use outlast_image::control::Control;
-use std::mem::offset_of;
-use std::os::unix::fs::FileExt;
-use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use support::tree::{any, assert_same, harass, kill, native, programs, start, start_by, youngest, NOBODY};
 use support::{finish, said, until, Home};
-
-/// A user that is not root.
-const NOBODY: u32 = 65534;
-
-/// How long a tree that is killed again and again may take.
-const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A pipeline whose two sides are shells, one of which starts a program for each line.
 const PIPELINE: &str = "i=0; while [ $i -lt 40 ]; do echo \"line $i $(expr $i \\* 3)\"; i=$((i+1)); done |
@@ -81,84 +70,6 @@ for n in range(12):
         os._exit(n)
     print(os.waitpid(pid, 0) == (pid, n << 8), flush=True)
 over.set()";
-
-fn start(home: &Home, name: &str, command: &[&str]) -> Child {
-    start_by(home.outlast(["run", "--tree", "--name", name, "--"]), command)
-}
-
-fn start_by(mut outlast: Command, command: &[&str]) -> Child {
-    outlast.args(command).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
-}
-
-/// What the command shows and returns without outlast.
-fn native(command: &[&str]) -> Output {
-    Command::new(command[0]).args(&command[1..]).stdin(Stdio::null()).output().unwrap()
-}
-
-/// The process of which a session is, if it has one.
-fn program_of(session: &Path) -> Option<i32> {
-    let mut pid = [0; 4];
-    let file = std::fs::File::open(session).ok()?;
-    file.read_exact_at(&mut pid, offset_of!(Control, program_pid) as u64).ok()?;
-    Some(i32::from_ne_bytes(pid)).filter(|pid| *pid > 0)
-}
-
-/// The programs of a tree, the one that it began with first, the youngest last.
-fn programs(home: &Home, name: &str) -> Vec<i32> {
-    let folder = home.state().join(name);
-    let number = |file: &str| file.strip_prefix("child.")?.parse::<u32>().ok();
-    let files = std::fs::read_dir(&folder).into_iter().flatten().flatten();
-    let mut children: Vec<u32> =
-        files.filter_map(|file| number(file.file_name().to_str().unwrap_or_default())).collect();
-    children.sort_unstable();
-    let sessions = children.iter().map(|number| folder.join(format!("child.{number}/session")));
-    std::iter::once(folder.join("session")).chain(sessions).filter_map(|session| program_of(&session)).collect()
-}
-
-fn kill(pid: i32) -> bool {
-    // SAFETY: plain system call. The number was a process of the test's own just now.
-    unsafe { libc::kill(pid, libc::SIGKILL) == 0 }
-}
-
-/// Any of them.
-fn any(random: &mut fastrand::Rng, there: &[i32]) -> Option<i32> {
-    random.choice(there).copied()
-}
-
-/// The one that was born last, but not the first of all: who needs longer than it lives never comes to its next commit.
-fn youngest(_: &mut fastrand::Rng, there: &[i32]) -> Option<i32> {
-    there.get(1..)?.last().copied()
-}
-
-/// Kills one of the tree's programs, which `choose` chooses, again and again until the tree has ended; how often.
-fn harass(
-    home: &Home,
-    name: &str,
-    child: &mut Child,
-    seed: u64,
-    pause_us: u64,
-    choose: fn(&mut fastrand::Rng, &[i32]) -> Option<i32>,
-) -> u32 {
-    let (mut random, mut kills) = (fastrand::Rng::with_seed(seed), 0);
-    let begun = Instant::now();
-    while child.try_wait().unwrap().is_none() {
-        assert!(begun.elapsed() < PATIENCE, "seed {seed}, {kills} kills: it does not end: {:#?}", home.log(name));
-        std::thread::sleep(Duration::from_micros(random.u64(..2 * pause_us)));
-        if let Some(chosen) = choose(&mut random, &programs(home, name)) {
-            kills += u32::from(kill(chosen));
-        }
-    }
-    kills
-}
-
-fn assert_same(output: &Output, wanted: &Output, what: &str) {
-    assert_eq!(said(output), said(wanted), "{what}");
-    assert_eq!(
-        (output.status, &output.stdout, &output.stderr),
-        (wanted.status, &wanted.stdout, &wanted.stderr),
-        "{what}"
-    );
-}
 
 /// Any process of the command is killed again and again, by so many seeds.
 fn outlasts_kills(command: &[&str], seeds: u64) {
@@ -226,9 +137,7 @@ fn any_process_of_a_tree_may_be_killed_at_any_moment() {
 #[test]
 fn the_same_by_a_user_whose_recovered_processes_have_other_numbers() {
     let home = Home::new();
-    std::fs::create_dir(home.state()).unwrap();
-    std::os::unix::fs::chown(home.state(), Some(NOBODY), Some(NOBODY)).unwrap();
-    std::fs::set_permissions(home.state(), std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    home.belongs_to(NOBODY);
     let command = ["sh", "-c", PIPELINE];
     let (wanted, mut kills) = (native(&command), 0);
     for seed in 0..3 {

@@ -173,9 +173,11 @@ fn forget(start: u64) {
     ATTACHED.iter().filter(|place| place.load(Relaxed) == start).for_each(|place| place.store(0, Relaxed));
 }
 
-/// A clone that is not the program lets go of all segments: who counts the attaches counts the program's only.
-pub fn let_go() {
-    for place in &ATTACHED {
+/// A clone that is not the program lets go of all segments: who counts the attaches counts the program's only. But for those that are
+/// shared with children: they have to outlast a death of all who use them.
+pub fn let_go(e: &Engine) {
+    let is_own = |place: &&AtomicU64| e.shared_memory.find(place.load(Relaxed)).is_none();
+    for place in ATTACHED.iter().filter(is_own) {
         let start = place.swap(0, Relaxed);
         if start != 0 {
             // SAFETY: the memory is a copy's, which does not use it.

@@ -9,7 +9,6 @@ use crate::calls::contexts;
 use crate::dispatch::{native, Call};
 use crate::own_faults;
 use crate::program_rings;
-use crate::regions;
 use crate::replies;
 use crate::signals;
 use crate::state::{Engine, OwnFd};
@@ -20,7 +19,6 @@ use core::sync::atomic::Ordering::*;
 use outlast_image::children::Child;
 use outlast_image::control::{other_state, Control};
 use outlast_image::layout::{STORE_BASE, STORE_LEN};
-use outlast_image::region::backing;
 
 /// How long a child may take until it has an anchor, before it is looked after. Nanoseconds.
 const PATIENCE_NS: u64 = 2_000_000;
@@ -28,11 +26,9 @@ const PATIENCE_NS: u64 = 2_000_000;
 /// May a child of this thread, as the program is now, begin from a copy of its store?
 pub fn may_be_copied(e: &mut Engine, t: &Thread) -> bool {
     let has_none = !program_rings::exist(e) && !contexts::are_any() && !own_faults::any();
-    let mut is_shared = false;
-    regions::for_each(regions::read_maps(), (0, 0), |m| is_shared |= m.region.backing == backing::SEGMENT);
     // The child's one thread goes on in the place of the first.
     let is_first = t.place == 0 || !world::has_several();
-    has_none && !is_shared && is_first && !replies::are_owed()
+    has_none && is_first && !replies::are_owed()
 }
 
 /// Makes the child that the commit stands before, again should it die before it can be recovered.

@@ -8,6 +8,7 @@ use crate::numbers;
 use crate::own_faults;
 use crate::program_rings;
 use crate::replies;
+use crate::shared_memory;
 use crate::state::{engine, Engine};
 use crate::sys::nr;
 use crate::world;
@@ -80,6 +81,16 @@ pub fn slow_down_tracked(e: &Engine) {
     slow_down_filtered();
 }
 
+/// From now on calls that write to the program's memory do not go straight through the gate.
+pub fn slow_down_writing() {
+    for (n, class) in CLASS.iter().enumerate() {
+        let writes = outlast_calls::row(n as u64).is_some_and(|row| !row.outs().is_empty());
+        if writes && matches!(class.load(Relaxed), 0 | BY_DESCRIPTOR | TIMED) {
+            class.store(Class::Thread as u8, Relaxed);
+        }
+    }
+}
+
 /// From now on nothing goes straight through the gate.
 pub fn slow_down_all() {
     for class in &CLASS {
@@ -107,6 +118,7 @@ pub fn slow_down_waits(on: bool) {
         || world::has_several()
         || gathered::slows_waits()
         || replies::are_owed()
+        || shared_memory::is_on()
         || unsafe { !engine().inputs.is_empty() || program_rings::exist(engine()) };
     // SAFETY: only looks which tracker there is, and what the program uses.
     let (tracker, keeps_events) = unsafe { (&engine().tracker, engine().kernel.one_shot != one_shot::NONE) };

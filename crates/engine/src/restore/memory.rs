@@ -126,6 +126,9 @@ fn map<'a>(e: &mut Engine, m: &Mapped<'a>, stack: (u64, u64), came: &mut Came<'a
         backing::SHARED_ANONYMOUS => place(r, MAP_SHARED | MAP_ANONYMOUS, -1, 0),
         backing::SEGMENT => {
             let id = bringing.bring(&r, object);
+            if r.flags & region_flag::GROUP != 0 && id == Some(r.inode) {
+                return shared_memory::recall(e, &r);
+            }
             return fill_segment(e, &r, id);
         }
         backing::SHARED_FILE => {
@@ -306,6 +309,7 @@ pub fn arm(e: &mut Engine) {
     let tracker = &mut e.tracker;
     for m in Regions::new(object) {
         if m.region.prot & 2 != 0
+            && m.region.flags & region_flag::GROUP == 0
             && !matches!(m.region.backing, backing::KERNEL | backing::SHARED_FILE | backing::CONTEXT)
         {
             own_faults::gaps(m.region.start, m.region.end, |start, end| tracker.arm(start, end));

@@ -8,7 +8,7 @@ use crate::regions::{self, Mapped, Regions};
 use crate::state::Engine;
 use crate::sys::{err, nr, syscall};
 use outlast_image::layout::STORE_BASE;
-use outlast_image::region::{backing, Region};
+use outlast_image::region::{backing, region_flag, Region};
 use outlast_store::{MappedRegion, Store};
 
 const MADV_DONTNEED: u64 = 4;
@@ -78,6 +78,7 @@ fn is_same(now: &Mapped<'_>, then: &Mapped<'_>) -> bool {
 
 fn take_back(store: &Store<'_, MappedRegion>, region: &Region, start: u64, end: u64) -> bool {
     match region.backing {
+        _ if region.flags & region_flag::GROUP != 0 => return true,
         // Others see them; what was written there stays written, as in every other recovery.
         backing::SHARED_FILE | backing::KERNEL | backing::CONTEXT => return true,
         backing::SEGMENT if !segments::is_alone(region.inode) => return true,

@@ -57,6 +57,14 @@ fn fill(fd: i64, r: &Region, offset: u64) -> bool {
     }
 }
 
+/// What is in the region is not committed any more.
+pub fn is_no_more_its_own(e: &mut Engine, r: &Region) {
+    e.cool(r.start, r.end);
+    e.tracker.uncover(r.start, r.end);
+    e.drop_range(r.start, r.end);
+    e.tracker.cover(&Area { start: r.start, end: r.end, prot: r.prot, flags: area_flag::FOREIGN }, Content::Fresh);
+}
+
 /// Puts the file's pages in the place of the region's.
 fn replace(e: &mut Engine, fd: i64, r: &Region, offset: u64) -> bool {
     e.cool(r.start, r.end);
@@ -65,9 +73,7 @@ fn replace(e: &mut Engine, fd: i64, r: &Region, offset: u64) -> bool {
     if got as u64 != r.start {
         return false;
     }
-    e.tracker.uncover(r.start, r.end);
-    e.drop_range(r.start, r.end);
-    e.tracker.cover(&Area { start: r.start, end: r.end, prot: r.prot, flags: area_flag::FOREIGN }, Content::Fresh);
+    is_no_more_its_own(e, r);
     held_files::mapped(e, fd as i32, (r.start, r.end));
     e.maps_dirty = true;
     true

@@ -18,13 +18,14 @@ pub use header::{map, settle};
 pub use step::{answer, is_amid, reset};
 pub use table::{SharedMemory, Shown};
 
-use crate::dispatch::Call;
+use crate::anchor;
+use crate::dispatch::{self, Call};
 use crate::regions::{self, Mapped};
 use crate::state::{engine, Engine};
 use crate::sys::{nr, syscall};
 use crate::thread::{pending_bit, Thread};
 use crate::user;
-use core::sync::atomic::Ordering::*;
+use core::sync::atomic::{AtomicU32, Ordering::*};
 use outlast_calls::{look, written, Told};
 use outlast_image::region::{backing, region_flag, Region};
 use table::Range;
@@ -56,13 +57,25 @@ pub fn share(e: &mut Engine) -> bool {
     if !fits || count > 0 && !header::make(e) || !convert::anonymous(e, found) {
         return false;
     }
+    let mut has_segments = false;
     for region in found {
+        if region.backing == backing::SEGMENT {
+            convert::is_no_more_its_own(e, region);
+            has_segments = true;
+        }
         if !e.shared_memory.add(region) {
             return false;
         }
         protect(region.start, region.end, region.prot & !PROT_WRITE);
     }
-    e.maps_dirty |= count > 0;
+    if has_segments {
+        // A removed segment dies with the last process that has it attached: an anchor has to.
+        anchor::renew();
+    }
+    if count > 0 {
+        e.maps_dirty = true;
+        dispatch::slow_down_writing();
+    }
     true
 }
 
@@ -73,6 +86,7 @@ fn is_to_be_shared(m: &Mapped<'_>) -> bool {
     let is_new = r.flags & region_flag::GROUP == 0;
     match r.backing {
         backing::SHARED_ANONYMOUS => true,
+        backing::SEGMENT => r.prot & PROT_WRITE != 0 && is_new,
         backing::SHARED_FILE => r.prot & PROT_WRITE != 0 && !is_device && is_new,
         _ => false,
     }
@@ -82,6 +96,7 @@ fn is_to_be_shared(m: &Mapped<'_>) -> bool {
 pub fn recall(e: &mut Engine, region: &Region) {
     e.shared_memory.add(region);
     protect(region.start, region.end, region.prot & !PROT_WRITE);
+    dispatch::slow_down_writing();
 }
 
 /// The program maps nothing of the group's there any more.
@@ -127,9 +142,28 @@ fn close(e: &mut Engine, start: u64, end: u64) {
     e.shared_memory.each(start, end, |range| protect(range.start, range.end, range.prot & !PROT_WRITE));
 }
 
+/// Calls under way, of several threads maybe, for which something was opened.
+static CALLS: AtomicU32 = AtomicU32::new(0);
+
+/// Issues a call, the kernel being allowed to write to what is the group's.
+pub fn around(call: &Call, issue: impl Fn() -> i64) -> i64 {
+    if !is_on() {
+        return issue();
+    }
+    CALLS.fetch_add(1, SeqCst);
+    let is_open = open_for(call);
+    let r = issue();
+    CALLS.fetch_sub(1, SeqCst);
+    if is_open {
+        // SAFETY: at the gate.
+        close_opened(unsafe { engine() });
+    }
+    r
+}
+
 /// What was opened traps again.
 pub fn close_opened(e: &mut Engine) {
-    if core::mem::take(&mut e.shared_memory.is_open) {
+    if CALLS.load(SeqCst) == 0 && core::mem::take(&mut e.shared_memory.is_open) {
         close(e, 0, u64::MAX);
     }
 }
@@ -146,7 +180,7 @@ pub fn open_for_engine(t: &Thread, address: u64) -> bool {
 }
 
 /// Opens what the kernel may write to in this call. False: nothing of the group's.
-pub fn open_for(call: &Call) -> bool {
+fn open_for(call: &Call) -> bool {
     const FUTEX_READ_ONLY: [u64; 6] = [0, 1, 3, 4, 9, 10];
     if call.nr == nr::FUTEX && FUTEX_READ_ONLY.contains(&(call.args[1] & 127)) {
         return false;

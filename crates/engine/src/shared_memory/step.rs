@@ -2,7 +2,7 @@
 
 use super::header::header;
 use super::{protect, PROT_WRITE};
-use crate::commit::commit_at_gate;
+use crate::commit::commit_stopped;
 use crate::control::phase;
 use crate::frame::Ucontext;
 use crate::handlers::{in_engine, is_write_fault, keep_context};
@@ -12,6 +12,7 @@ use crate::state::Engine;
 use crate::sys::{nr, syscall};
 use crate::thread::{standing, Thread};
 use crate::world;
+use outlast_image::context::PendingCall;
 use outlast_image::event::phase as at;
 use outlast_image::layout::PAGE;
 
@@ -92,7 +93,8 @@ unsafe fn begin(e: &mut Engine, t: &mut Thread, uc: &mut Ucontext, page: u64, pr
 unsafe fn end(e: &mut Engine, t: &mut Thread, uc: &mut Ucontext) -> bool {
     close(e, uc);
     keep_context(t, uc);
-    commit_at_gate(e);
+    commit_stopped(e, t, PendingCall::default());
+    world::resume();
     header().unlock();
     t.is_fresh = true;
     depart(t);
@@ -139,4 +141,5 @@ unsafe fn close(e: &mut Engine, uc: &mut Ucontext) {
 /// Nobody is in the middle of a write in a process that was just made.
 pub fn reset(e: &mut Engine) {
     e.shared_memory.step = Step::NONE;
+    super::CALLS.store(0, core::sync::atomic::Ordering::SeqCst);
 }

@@ -4,7 +4,7 @@
 //! up is done at every fault, inserting at every mmap.
 
 use crate::scratch;
-use outlast_image::region::{backing, Region};
+use outlast_image::region::{backing, region_flag, Region};
 
 pub const PROT_READ: u32 = 1;
 pub const PROT_WRITE: u32 = 2;
@@ -41,6 +41,7 @@ pub struct Area {
 impl Area {
     pub fn of(r: &Region) -> Area {
         let flags = match r.backing {
+            _ if r.flags & region_flag::GROUP != 0 => area_flag::FOREIGN,
             backing::KERNEL | backing::SHARED_FILE | backing::CONTEXT => area_flag::FOREIGN,
             backing::PRIVATE_FILE => area_flag::FILE,
             backing::SHARED_ANONYMOUS | backing::SEGMENT => area_flag::SHARED,

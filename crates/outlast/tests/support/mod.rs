@@ -4,6 +4,7 @@
 pub mod obedient;
 pub mod talk;
 pub mod terminal;
+pub mod tree;
 
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
@@ -45,6 +46,13 @@ impl Home {
 
     pub fn path(&self) -> &Path {
         self.0.path()
+    }
+
+    /// The state folder is another user's.
+    pub fn belongs_to(&self, user: u32) {
+        std::fs::create_dir(self.state()).unwrap();
+        std::os::unix::fs::chown(self.state(), Some(user), Some(user)).unwrap();
+        std::fs::set_permissions(self.state(), std::fs::Permissions::from_mode(0o700)).unwrap();
     }
 
     pub fn state(&self) -> PathBuf {

@@ -1,0 +1,95 @@
+//! Memory that the processes of a tree share: locks, counters and turns that lie there stay right whoever is killed, and whenever.
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use support::tree::{any, assert_same, harass, native, start, start_by, NOBODY};
+use support::{finish, Home};
+
+/// The program, which `shared_memory/sharers.c` describes.
+fn sharers(home: &Home) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/shared_memory/sharers.c");
+    let program = home.file("sharers");
+    let built =
+        Command::new("gcc").args(["-O2", "-Wall", "-pthread", "-o"]).arg(&program).arg(source).output().unwrap();
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    program
+}
+
+/// Any of the four processes is killed again and again, by so many seeds.
+fn outlasts_kills(arguments: &[&str], seeds: u64) {
+    let home = Home::new();
+    let program = sharers(&home);
+    let command: Vec<&str> = [program.to_str().unwrap()].into_iter().chain(arguments.iter().copied()).collect();
+    let (wanted, mut kills) = (native(&command), 0);
+    for seed in 0..seeds {
+        let name = format!("seed-{seed}");
+        let mut child = start(&home, &name, &command);
+        kills += harass(&home, &name, &mut child, seed, 30_000, any);
+        assert_same(&finish(child), &wanted, &format!("seed {seed}: {:#?}", home.log(&name)));
+    }
+    assert!(kills > 8, "{kills} kills");
+}
+
+#[test]
+fn anonymous_memory_may_lose_any_of_its_sharers() {
+    outlasts_kills(&["anonymous"], 3);
+}
+
+#[test]
+fn a_removed_segment_may_lose_any_of_its_sharers() {
+    outlasts_kills(&["segment"], 3);
+}
+
+#[test]
+fn a_file_under_another_name_than_it_was_mapped_by_may_lose_any_of_its_sharers() {
+    outlasts_kills(&["file"], 3);
+}
+
+#[test]
+fn sharers_with_threads_may_be_killed_as_well() {
+    outlasts_kills(&["anonymous", "3"], 2);
+}
+
+#[test]
+fn the_same_by_a_user_whose_recovered_processes_have_other_numbers() {
+    let home = Home::new();
+    home.belongs_to(NOBODY);
+    let program = sharers(&home);
+    let command = [program.to_str().unwrap(), "anonymous"];
+    let mut child = start_by(home.outlast_by(NOBODY, ["run", "--tree", "--name", "user", "--"]), &command);
+    let kills = harass(&home, "user", &mut child, 1, 30_000, any);
+    assert_same(&finish(child), &native(&command), &format!("{:#?}", home.log("user")));
+    assert!(kills > 2, "{kills} kills");
+}
+
+#[test]
+fn nothing_of_it_shows_to_those_that_share() {
+    let script = "import mmap, os, signal
+one = mmap.mmap(-1, 8192)
+if os.fork() == 0:
+    one[0] = 7
+    line = next(line for line in open('/proc/self/maps') if '/dev/zero' in line)
+    print(line.split()[1], line.split()[5:], flush=True)
+    os._exit(0)
+os.wait()
+print(one[0])
+second = mmap.mmap(-1, 4096)
+if os.fork() == 0:
+    one[1], second[0] = 8, 9
+    os._exit(0)
+os.wait()
+print(one[1], second[0])
+one.madvise(mmap.MADV_REMOVE)
+print(one[0], one[1])
+one.close()
+second.close()
+print(any('/dev/zero' in line for line in open('/proc/self/maps')))";
+    let home = Home::new();
+    let command = ["python3", "-c", script];
+    let output = finish(start(&home, "shown", &command));
+    assert_same(&output, &native(&command), script);
+    let log = home.log("shown");
+    assert!(!log.iter().any(|entry| entry["event"] == "degradation"), "{log:#?}");
+}
