@@ -99,17 +99,11 @@ fn serves_under_kills(home: &Home, port: u16, command: &[&str], processes: usize
     }
 }
 
-/// The folder that is served, readable by all.
+/// The folder that is served.
 fn folder(home: &Home) -> String {
     let folder = home.file("served");
     std::fs::create_dir(&folder).unwrap();
     std::fs::write(folder.join("file"), body()).unwrap();
-    let mut outer = Some(folder.as_path());
-    while let Some(path) = outer.filter(|path| path.starts_with(std::env::temp_dir()) && *path != std::env::temp_dir())
-    {
-        std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-        outer = path.parent();
-    }
     folder.to_str().unwrap().to_string()
 }
 
