@@ -57,6 +57,11 @@ pub fn share(e: &mut Engine) -> bool {
     if !fits || count > 0 && !header::make(e) || !convert::anonymous(e, found) {
         return false;
     }
+    if count > 0 {
+        // Before anything is protected: what follows may come to its end halfway.
+        e.maps_dirty = true;
+        dispatch::slow_down_writing();
+    }
     let mut has_segments = false;
     for region in found {
         if region.backing == backing::SEGMENT {
@@ -71,10 +76,6 @@ pub fn share(e: &mut Engine) -> bool {
     if has_segments {
         // A removed segment dies with the last process that has it attached: an anchor has to.
         anchor::renew();
-    }
-    if count > 0 {
-        e.maps_dirty = true;
-        dispatch::slow_down_writing();
     }
     true
 }
