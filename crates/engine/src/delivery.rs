@@ -1,6 +1,7 @@
 //! Signals reach the program: noted as taken, and delivered on the way out of the gate if they met the engine.
 
 use crate::calls::{notifications, posix_timers, timers};
+use crate::children::sending;
 use crate::control::{control, phase};
 use crate::dispatch::{wait_for, Call};
 use crate::frame::{self, Signal, Vector, SA_NODEFER, SA_RESETHAND};
@@ -40,6 +41,8 @@ pub fn renumber(info: &mut [u64; 16]) {
     let (known, real) = unsafe { (engine().kernel.pid, syscall!(nr::GETPID) as u32) };
     if signal_code(info) <= 0 && info[2] as u32 == real {
         info[2] = info[2] & !0xffff_ffff | known as u64;
+    } else if signal_code(info) <= 0 && !notifications::makes(info) {
+        info[2] = info[2] & !0xffff_ffff | sending::sender(info[2] as i32) as u32 as u64;
     }
 }
 

@@ -256,10 +256,7 @@ fn serve(e: &mut Engine, t: &mut Thread, call: Call) -> Outcome {
         Class::Redo if calls::names::is_refused_again(&call) => Return(calls::names::serve(e, t, &call)),
         Class::Redo => Return(redo(e, t, &call)),
         Class::Once => Return(calls::names::serve(e, t, &call)),
-        Class::Signal => {
-            children::note_kill(&call);
-            calls::signals::serve(e, t, &call)
-        }
+        Class::Signal => calls::signals::serve(e, t, &call),
         Class::Thread if taking_part::is_one(&call) => taking_part::serve(e, t, &call),
         Class::Thread if calls::inherited::by_thread(&call) => Return(calls::inherited::change(e, t, &call)),
         Class::Thread if calls::gs::sets(&call) => calls::gs::set(e, t, &call),
@@ -393,9 +390,14 @@ pub fn redo(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
 /// A visible call that must not be issued twice and leaves no trace to tell: commits before and after leave a
 /// window of one system call.
 pub fn visible(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
+    visible_by(e, t, call, |t| interruptible(t, call))
+}
+
+/// The same, made by `make`.
+pub fn visible_by(e: &mut Engine, t: &mut Thread, call: &Call, make: impl FnOnce(&mut Thread) -> i64) -> i64 {
     commit(e, call.pending(pending_kind::REDO));
     phase(at::OPERATION);
-    let r = interruptible(t, call);
+    let r = make(t);
     if r == err::EINTR && t.interrupted != 0 {
         return r;
     }

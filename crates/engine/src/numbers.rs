@@ -1,6 +1,7 @@
 //! Numbers of the program's process and threads, which are other ones for the kernel after a recovery without root: the
 //! program goes on with those it knows, and calls that name them are made with the kernel's.
 
+use crate::children::asking;
 use crate::dispatch::Call;
 use crate::mutant::without;
 use crate::state::engine;
@@ -35,7 +36,8 @@ pub fn to_kernel(number: u64) -> u64 {
     if number as u32 == known {
         return own();
     }
-    world::find(|t| t.tid == number as u32).map_or(number, |(_, real)| real as u64)
+    let of_other = || asking::to_kernel(number as i32).map_or(number, |real| real as u64);
+    world::find(|t| t.tid == number as u32).map_or_else(of_other, |(_, real)| real as u64)
 }
 
 /// A process or group number of the kernel's as the program knows it.
@@ -50,7 +52,7 @@ pub fn to_program(number: i64) -> i64 {
 /// The call's arguments as the kernel must have them.
 pub fn arguments(call: &Call) -> [u64; 6] {
     let mut args = call.args;
-    if !differ() || without(Mutant::Numbers) {
+    if !(differ() || asking::numbers_differ()) || without(Mutant::Numbers) {
         return args;
     }
     let Some(row) = outlast_calls::row(call.nr).filter(|row| row.names_processes()) else { return args };

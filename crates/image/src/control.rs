@@ -308,31 +308,66 @@ pub struct Control {
     pub parent: AtomicI32,
     /// Engine: the process id by which the program was born, as a child; 0: it is none.
     pub born_as: AtomicI32,
-    /// Engine, then supervisor: one of [`group_request`]. A futex.
-    pub group_request: AtomicU32,
-    /// Engine: the child, and the group that it is to be in.
-    pub group_of: AtomicI32,
-    pub group_wanted: AtomicI32,
-    /// Supervisor: what setpgid said: 0, or the negative error number.
-    pub group_result: AtomicI32,
+    /// Engine, then supervisor: one of [`tree_request`]. A futex.
+    pub tree_request: AtomicU32,
+    /// Engine: what it wants to know or to have done: one of [`tree_request::kind`], and with which numbers.
+    pub tree_wanted: AtomicU32,
+    pub tree_about: [AtomicI32; 2],
+    /// Supervisor: the answer.
+    pub tree_answer: AtomicI32,
     /// Supervisor: the group in which its parent has put the program; 0 if it has gone into another one since. Engine: clears it.
     pub group_given: AtomicI32,
-    /// Engine: counts SIGKILLs that the program is about to send, and to whom: `kill`'s first argument.
-    pub kills: AtomicU32,
-    pub killed: [AtomicI32; KILLS],
+    /// Engine: counts signals that the program sends to others: SIGKILL before it does, all others afterwards. A futex.
+    pub signals: AtomicU32,
+    /// Supervisor: how many of them it has heard of. A futex.
+    pub signals_heard: AtomicU32,
+    /// Engine: the last of them, each at its number modulo their number.
+    pub signalled: [Signalled; SIGNALLED],
+    /// Supervisor: not 0: the kernel knows a process of the tree by another number than the program does.
+    pub numbers_differ: AtomicU32,
+    /// Engine: when this process began, in CLOCK_MONOTONIC nanoseconds: signals that are sent to it from then on reach it. 0: nobody has died
+    /// yet. Supervisor: [`u64::MAX`] while there is none.
+    pub born_at: AtomicU64,
+    /// Engine: when it took signal `n` last, in CLOCK_MONOTONIC nanoseconds; in trees only. Entry 0 is unused.
+    pub taken_at: [AtomicU64; 32],
 }
 
-/// A parent's wish that a child be in another group: setpgid serves real parents only. Values of [`Control::group_request`].
-pub mod group_request {
+/// A signal that a program has sent to others.
+#[repr(C)]
+pub struct Signalled {
+    /// To whom: `kill`'s first argument, but that its own group goes by its number.
+    pub to: AtomicI32,
+    pub signal: AtomicI32,
+    /// CLOCK_MONOTONIC nanoseconds just before.
+    pub at: AtomicU64,
+    /// The commit that stands before it.
+    pub seq: AtomicU64,
+    /// Not 0: the kernel knew nobody by that number.
+    pub met_nobody: AtomicU32,
+}
+
+/// How many of the signals that a program sends wait to be heard of.
+pub const SIGNALLED: usize = 16;
+
+/// What a process of a tree wants of the supervisor, which knows all others. Values of [`Control::tree_request`].
+pub mod tree_request {
     pub const NONE: u32 = 0;
     /// Engine: it waits.
     pub const ASKED: u32 = 1;
-    /// Supervisor: done, or refused.
+    /// Supervisor: [`super::Control::tree_answer`] is there.
     pub const ANSWERED: u32 = 2;
-}
 
-/// How many of the SIGKILLs that a program sends are remembered.
-pub const KILLS: usize = 16;
+    /// Values of [`super::Control::tree_wanted`].
+    pub mod kind {
+        /// A child is to be in another group: setpgid serves real parents only. Numbers: child, group. Answer: what setpgid said: 0, or the
+        /// negative error number.
+        pub const SET_GROUP: u32 = 1;
+        /// By what number does the kernel know a process of the tree? Number: by which the program does. Answer: 0: there is none.
+        pub const TO_KERNEL: u32 = 2;
+        /// The other way round.
+        pub const TO_PROGRAM: u32 = 3;
+    }
+}
 
 /// Where the engine keeps what it knows of the program's threads. The first thread's block has an address of its own; those of others lie at the
 /// beginnings of their places (see [`crate::layout::THREADS_BASE`]). All zero: there is nothing to be seen yet.

@@ -193,6 +193,60 @@ fn whom_a_process_of_the_tree_kills_stays_dead() {
     );
 }
 
+/// A parent that sends its child signals, one for each answer, and in the end another that ends it. The child takes them in a handler, and
+/// then waiting for them.
+const SIGNALLERS: &str = "import os, signal
+def child_of(answer):
+    child = os.fork()
+    if child != 0:
+        return child
+    wake, told = os.pipe()
+    os.set_blocking(told, False)
+    signal.set_wakeup_fd(told)
+    signal.signal(signal.SIGUSR2, lambda *_: answer())
+    os.write(w, b'.')
+    while True:
+        os.read(wake, 100)
+count = 0
+def answer():
+    global count
+    count += 1
+    os.write(w, b'%d ' % count)
+def waits():
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR2])
+    child = os.fork()
+    if child != 0:
+        return child
+    os.write(w, b'.')
+    while True:
+        signal.sigwait([signal.SIGUSR2])
+        answer()
+for make in lambda: child_of(answer), waits:
+    r, w = os.pipe()
+    child = make()
+    answers = os.read(r, 1)
+    for n in range(60):
+        os.kill(child, signal.SIGUSR2)
+        print(n, os.read(r, 100), flush=True)
+    os.kill(child, signal.SIGTERM)
+    print(os.waitpid(child, 0)[1], flush=True)";
+
+#[test]
+fn signals_reach_who_is_being_recovered_once() {
+    outlasts_kills(&["python3", "-c", SIGNALLERS], 4);
+}
+
+#[test]
+fn signals_reach_who_has_another_number_by_now() {
+    let home = Home::new();
+    home.belongs_to(NOBODY);
+    let command = ["python3", "-c", SIGNALLERS];
+    let mut child = start_by(home.outlast_by(NOBODY, ["run", "--tree", "--name", "user", "--"]), &command);
+    let kills = harass(&home, "user", &mut child, 1, 30_000, any);
+    assert_same(&finish(child), &native(&command), &format!("{:#?}", home.log("user")));
+    assert!(kills > 2, "{kills} kills");
+}
+
 #[test]
 fn a_parent_that_was_killed_while_it_waited_gets_the_status_of_its_child() {
     let home = Home::new();

@@ -108,7 +108,7 @@ impl Shared {
     }
 }
 
-const WORDS: usize = 8;
+const WORDS: usize = 9;
 
 fn words(session: &Session) -> [&AtomicU32; WORDS] {
     let control = session.control();
@@ -120,7 +120,8 @@ fn words(session: &Session) -> [&AtomicU32; WORDS] {
         &control.credential_request,
         &control.go_back,
         &control.births,
-        &control.group_request,
+        &control.tree_request,
+        &control.signals,
     ]
 }
 

@@ -56,6 +56,7 @@ impl Supervisor {
         self.dismiss_anchors();
         let session = self.folder.create_session("session")?;
         self.generation = Generation::new(&self.folder, self.generation.number, session, self.stores.create(0)?)?;
+        self.follow_signals();
         self.begin_again(mode::START, None)
     }
 

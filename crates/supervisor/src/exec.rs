@@ -172,7 +172,7 @@ impl Supervisor {
                 }
                 let previous = Some(Box::new(std::mem::replace(&mut self.generation, new)));
                 self.handover = Handover::Waiting { previous, began };
-                self.follow_kills();
+                self.follow_signals();
                 self.inject_into(number)
             }
             Err(e) => self.leave_alone(number, Degradation::StoreFull, &e.to_string()),

@@ -140,9 +140,28 @@ pub fn pending_signals(pid: pid_t) -> u64 {
 
 /// Signals that wait for a thread or its process.
 pub fn pending_signals_of_thread(tid: pid_t) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
-    let masks = status.lines().filter_map(|line| line.strip_prefix("SigPnd:").or(line.strip_prefix("ShdPnd:")));
-    masks.filter_map(|mask| u64::from_str_radix(mask.trim(), 16).ok()).fold(0, |all, mask| all | mask)
+    signals_of(tid).pending
+}
+
+/// What the kernel tells of a process's signals, as masks.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Signals {
+    pub pending: u64,
+    pub ignored: u64,
+}
+
+pub fn signals_of(pid: pid_t) -> Signals {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let fields = status.lines().filter_map(|line| line.split_once(':'));
+    let mut signals = Signals::default();
+    for (name, mask) in fields.filter_map(|(name, mask)| Some((name, u64::from_str_radix(mask.trim(), 16).ok()?))) {
+        match name {
+            "SigPnd" | "ShdPnd" => signals.pending |= mask,
+            "SigIgn" => signals.ignored = mask,
+            _ => (),
+        }
+    }
+    signals
 }
 
 /// Whether the process has begun to end, so that signals do not reach it any more.

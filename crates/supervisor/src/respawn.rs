@@ -76,6 +76,8 @@ impl Supervisor {
         let (phase, seq) = (control.phase.load(Acquire), control.last_seq.load(Acquire));
         let restored = control.restored.load(Acquire);
         control.t_death.store(died, Release);
+        // Signals that are sent from now on meet nobody.
+        control.born_at.store(u64::MAX, Release);
         let dead = self.pid;
         let born = self.respawn();
         if matches!(born, Err(Unborn::Lacking)) {

@@ -21,7 +21,7 @@ use crate::respawn::Recovering;
 use crate::shortage::{Count, Shortage};
 use crate::signals::Signals;
 use crate::stores::StorePlace;
-use crate::tree::{Kills, Tree};
+use crate::tree::{Expected, Sent, Tree};
 use crate::{again, futex, names, oom_score, privileges, reports};
 use libc::pid_t;
 use outlast_image::control::{anchor_command, state};
@@ -100,8 +100,10 @@ pub struct Supervisor {
     pub(crate) tree: Option<Box<Tree>>,
     /// When there is something to be looked at that nobody tells of.
     pub(crate) looks_at: Option<Instant>,
-    /// Whom the program's processes kill, and mean it.
-    pub(crate) kills: Option<Rc<RefCell<Kills>>>,
+    /// Signals that the program's processes send to each other.
+    pub(crate) sent: Option<Rc<RefCell<Sent>>>,
+    /// Those of them that the process may have got, and not taken note of yet.
+    pub(crate) expected: Expected,
     /// Where engines receive what their children begin with.
     pub(crate) births: Option<Rc<OwnedFd>>,
 }
@@ -160,7 +162,8 @@ impl Supervisor {
             is_unborn: false,
             tree: None,
             looks_at: None,
-            kills: None,
+            sent: None,
+            expected: Expected::default(),
             births: None,
             generation,
         })
@@ -262,11 +265,12 @@ impl Supervisor {
     pub(crate) fn on_change(&mut self, pid: pid_t, change: Change) -> Option<End> {
         match change {
             Change::Ended(end, legacy) if pid == self.pid => {
-                if self.kills.is_some() && legacy.group > 0 {
+                if self.sent.is_some() && legacy.group > 0 {
                     self.generation.control().pgid.store(legacy.group, Release);
                 }
                 self.on_restored();
                 self.keep_pending(&legacy);
+                self.keep_expected();
                 self.look_for_shortage(end, &legacy);
                 self.inherit(legacy);
                 self.on_death(end)

@@ -7,9 +7,9 @@
 use crate::children;
 use crate::commit::{commit, commit_at_gate};
 use crate::control::control;
-use crate::dispatch::{interruptible, native, visible, Call};
+use crate::dispatch::{interruptible, native, Call};
 use crate::mutant::without;
-use crate::numbers::{self, to_kernel, to_program};
+use crate::numbers::{self, to_program};
 use crate::own_descriptors::Passing;
 use crate::state::Engine;
 use crate::sys::{err, nr, syscall};
@@ -24,10 +24,19 @@ pub const TIOCSPGRP: u64 = 0x5410;
 const O_RDWR_NOCTTY: u64 = 0o2 | 0o400;
 const ESRCH: i64 = -3;
 
+/// A group's number for the kernel: its leader's, if that has another now and nobody has kept the group.
+pub fn to_kernel(group: u32) -> u32 {
+    // SAFETY: sends nothing.
+    match unsafe { syscall!(nr::KILL, -(group as i64), 0) } {
+        ESRCH => numbers::to_kernel(group.into()) as u32,
+        _ => group,
+    }
+}
+
 /// getpgrp, getpgid and getsid, where the program's numbers are others than the kernel's.
 pub fn ask(call: &Call) -> i64 {
     let mut call = *call;
-    call.args[0] = to_kernel(call.args[0]);
+    call.args[0] = numbers::to_kernel(call.args[0]);
     to_program(native(&call))
 }
 
@@ -55,8 +64,9 @@ pub fn set(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
 /// Makes the call, before or after a death: the restored process is in its committed group.
 pub fn make(e: &mut Engine, call: &Call) -> i64 {
     let mut wanted = *call;
-    for i in 0..2 {
-        wanted.args[i] = to_kernel(call.args[i]);
+    wanted.args[0] = numbers::to_kernel(call.args[0]);
+    if call.args[1] as i32 > 0 {
+        wanted.args[1] = to_kernel(call.args[1] as u32).into();
     }
     let mut r = native(&wanted);
     if r == ESRCH && call.nr == nr::SETPGID {
@@ -103,7 +113,7 @@ pub fn puts_in_front(call: &Call) -> bool {
 /// Makes the call, before or after a death.
 pub fn put_in_front(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     let Some(group) = user::read::<u32>(call.args[2]) else { return err::EFAULT };
-    let real = to_kernel(group as u64) as u32;
+    let real = to_kernel(group);
     let made = Call { args: [call.args[0], TIOCSPGRP, (&raw const real) as u64, 0, 0, 0], ..*call };
     let r = interruptible(t, &made);
     if r == 0 {
@@ -111,14 +121,6 @@ pub fn put_in_front(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         e.kernel_dirty = true;
     }
     r
-}
-
-/// kill to a group of which only the number has changed.
-pub fn kill(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
-    let group = (call.args[0] as i32).unsigned_abs() as u64;
-    let mut real = *call;
-    real.args[0] = -(to_kernel(group) as i64) as u64;
-    visible(e, t, &real)
 }
 
 /// The anchor has a group of its own: a restored process goes back to the program's, and to the foreground if that is
@@ -139,7 +141,10 @@ pub fn restore(e: &Engine) {
         if e.kernel.sid == e.kernel.pid {
             syscall!(nr::SETSID);
         } else if group == e.kernel.pid {
-            syscall!(nr::SETPGID, 0, 0);
+            // Others may have kept it, which is another one where this process has another number.
+            if err::is(syscall!(nr::SETPGID, 0, group)) {
+                syscall!(nr::SETPGID, 0, 0);
+            }
         } else if err::is(syscall!(nr::SETPGID, 0, group)) && wanted > 0 {
             syscall!(nr::SETPGID, 0, wanted);
         }

@@ -6,6 +6,7 @@
 
 use super::message::{self, Header, Vectors, CONTROL, CONTROL_LEN, DATA, DATA_LEN, HEAD, NAME, NAME_LEN};
 use super::{messages, notifications, offsets, unseen};
+use crate::children::{self, sending};
 use crate::commit::{commit, commit_before_call};
 use crate::dispatch::{interruptible, visible, Call};
 use crate::inputs;
@@ -32,6 +33,8 @@ const MSG_DONTWAIT: u64 = 0x40;
 const MSG_WAITALL: u64 = 0x100;
 const MSG_ERRQUEUE: u64 = 0x2000;
 const RWF_NOWAIT: u32 = 8;
+/// Bytes of one record of a signalfd, which begins with the signal.
+const RECORD: i64 = 128;
 const ACCEPT_DONTWAIT: u16 = 2;
 
 pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
@@ -186,6 +189,11 @@ fn take(e: &mut Engine, t: &mut Thread, call: &Call, operation: &mut Operation) 
             let r = run_read(e, operation, fd, a[2].min(DATA_LEN));
             if r > 0 && !e.queue.is_empty() && records::gives_signals(fd) {
                 e.queue.take_records(bounced(r as u64), t.place);
+            }
+            if r > 0 && r % RECORD == 0 && children::are_kept() && records::gives_signals(fd) {
+                bounced(r as u64)
+                    .chunks_exact(RECORD as usize)
+                    .for_each(|record| sending::note_taken(record[0].into()));
             }
             if r > 0 && notifications::any(e) && records::gives_signals(fd) {
                 notifications::delivered_records(e, bounced(r as u64));

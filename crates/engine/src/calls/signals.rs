@@ -1,11 +1,13 @@
 //! Signal state is the engine's: the program sees what it set.
 
 use crate::calls::{groups, own_pidfds};
+use crate::children::sending;
 use crate::control::{control, phase};
 use crate::delivery;
-use crate::dispatch::{interruptible, native, visible, Call, Outcome};
+use crate::dispatch::{interruptible, native, visible, visible_by, Call, Outcome};
 use crate::frame;
 use crate::held;
+use crate::numbers;
 use crate::queued::{Info, ANY};
 use crate::signals::{self, bit, SIGENGINE, SIGKILL, SIGSTOP, SIGSYS};
 use crate::state::Engine;
@@ -48,7 +50,7 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> Outcome {
             }
         }
         nr::SIGALTSTACK => alternate_stack(t, a),
-        nr::KILL | nr::TKILL | nr::TGKILL | nr::RT_SIGQUEUEINFO | nr::RT_TGSIGQUEUEINFO => send(e, t, call),
+        _ if sends(call) => send(e, t, call),
         nr::RT_SIGTIMEDWAIT => wait(t, call),
         nr::PIDFD_SEND_SIGNAL => match own_pidfds::as_kill(e, call) {
             Some(kill) => send(e, t, &kill),
@@ -158,11 +160,11 @@ fn send(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     };
     let other = world::find(|other| other.tid as u64 == target && other.place != t.place);
     let own = target == e.kernel.pid as u64 || target == t.tid as u64 || other.is_some();
-    if !own && call.nr == nr::KILL && (target as i32) < -1 {
-        return groups::kill(e, t, call);
+    if !own && call.nr == nr::KILL && sig == 0 {
+        return sending::send(call, || native(&of_kernel(call)));
     }
     if !own {
-        return if sig == 0 { native(call) } else { visible(e, t, call) };
+        return visible_by(e, t, call, |t| sending::send(call, || interruptible(t, &of_kernel(call))));
     }
     // The program may know an older number of this process.
     let mut call = *call;
@@ -189,6 +191,36 @@ fn send(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         e.queue.push(&sent(e, &call, sig), place);
     }
     r
+}
+
+/// Is it a call that sends a signal?
+pub fn sends(call: &Call) -> bool {
+    matches!(call.nr, nr::KILL | nr::TKILL | nr::TGKILL | nr::RT_SIGQUEUEINFO | nr::RT_TGSIGQUEUEINFO)
+}
+
+/// Sends a signal to others that a dead predecessor was about to send.
+pub fn send_again(t: &mut Thread, call: &Call) -> i64 {
+    if sending::is_sent(call) {
+        return 0;
+    }
+    sending::send(call, || interruptible(t, &of_kernel(call)))
+}
+
+/// A call that sends a signal to others, with the kernel's numbers.
+fn of_kernel(call: &Call) -> Call {
+    let mut real = *call;
+    let [first, second, ..] = &mut real.args;
+    match call.nr {
+        nr::KILL if (*first as i32) < -1 => {
+            *first = -i64::from(groups::to_kernel((*first as i32).unsigned_abs())) as u64;
+        }
+        nr::KILL if *first as i32 <= 0 => (),
+        nr::TGKILL | nr::RT_TGSIGQUEUEINFO => {
+            (*first, *second) = (numbers::to_kernel(*first), numbers::to_kernel(*second))
+        }
+        _ => *first = numbers::to_kernel(*first),
+    }
+    real
 }
 
 /// What the receiver of a signal that the program sends to itself is told.
@@ -222,6 +254,7 @@ fn wait(t: &mut Thread, call: &Call) -> i64 {
         return r;
     }
     delivery::note_taken(t, &info);
+    sending::note_taken(r as i32);
     delivery::renumber(&mut info);
     if call.args[1] != 0 && !user::write(call.args[1], &info) {
         return err::EFAULT;

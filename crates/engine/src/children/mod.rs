@@ -9,11 +9,13 @@
 //! the fork ([`birth`], [`begin`]). One of vfork's or posix_spawn's begins with the program that it becomes ([`shared`]). Until it can be
 //! recovered its parent waits, and makes it once more should it die.
 
+pub mod asking;
 mod begin;
 mod birth;
 mod child_session;
 mod newborn;
 mod ready;
+pub mod sending;
 pub mod shared;
 mod told;
 mod wait;
@@ -25,7 +27,7 @@ pub use wait::serve as wait;
 
 use crate::call_filters;
 use crate::calls::birth::{CloneArgs, Noted};
-use crate::calls::{groups, spawn};
+use crate::calls::spawn;
 use crate::commit::commit;
 use crate::control::control;
 use crate::dispatch::{Call, Outcome, CLASS};
@@ -40,12 +42,11 @@ use newborn::Memory;
 use outlast_calls::Class;
 use outlast_image::children::{news, state, Child, CHILDREN};
 use outlast_image::context::pending_kind;
-use outlast_image::control::{group_request, KILLS};
+use outlast_image::control::tree_request;
 use outlast_image::inject::option;
 use outlast_image::layout::{session, SESSION_BASE};
 
 pub const SIGCHLD: i32 = 17;
-const SIGKILL: u64 = 9;
 /// How often, and how long each time, it is looked what has become of a child: for two seconds. Nanoseconds.
 const LOOKS: u32 = 1000;
 const PATIENCE_NS: u64 = 2_000_000;
@@ -217,41 +218,11 @@ pub fn go_back(seq: u64) {
     }
 }
 
-/// The program is about to send a signal: whom it kills is not to be recovered.
-pub fn note_kill(call: &Call) {
-    let (pid, signal) = match call.nr {
-        nr::KILL => (call.args[0], call.args[1]),
-        nr::TGKILL => (call.args[0], call.args[2]),
-        _ => return,
-    };
-    if signal & 0xffff_ffff != SIGKILL || !are_kept() {
-        return;
-    }
-    // Its own group goes by its number there.
-    // SAFETY: a look at a number.
-    let to = if pid as i32 == 0 { -(groups::own(unsafe { engine() }) as i32) } else { pid as i32 };
-    let c = control();
-    let count = c.kills.load(Relaxed);
-    c.killed[count as usize % KILLS].store(to, Release);
-    c.kills.store(count.wrapping_add(1), Release);
-}
-
 /// Puts a child into a group: the supervisor does, whose child it is for the kernel. None: it is no child, or nobody answers.
 pub fn set_group(pid: i32, group: i32) -> Option<i64> {
     let is_meant = |child: &&Child| child.state.load(Acquire) == state::ALIVE && child.birth.load(Acquire) == pid;
     table().iter().find(is_meant)?;
-    let c = control();
-    c.group_of.store(pid, Release);
-    c.group_wanted.store(group, Release);
-    c.group_request.store(group_request::ASKED, Release);
-    futex_wake(&c.group_request);
-    for _ in 0..LOOKS {
-        if c.group_request.load(Acquire) == group_request::ANSWERED {
-            return Some(c.group_result.load(Acquire).into());
-        }
-        futex_wait(&c.group_request, group_request::ASKED, Some(PATIENCE_NS));
-    }
-    None
+    asking::ask(tree_request::kind::SET_GROUP, [pid, group]).map(i64::from)
 }
 
 /// Has the supervisor look at the table, and at what is ready for children.

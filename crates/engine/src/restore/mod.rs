@@ -87,6 +87,7 @@ pub unsafe extern "C" fn respawned() -> ! {
     let me = syscall!(nr::GETPID) as i32;
     control().new_pid.store(me, Release);
     control().program_pid.store(me, Release);
+    control().born_at.store(now_ns(), Release);
     run(Rung::Respawn)
 }
 
@@ -484,5 +485,6 @@ fn send_missed(e: &Engine) {
             degrade(Degradation::SignalLost);
         }
     }
-    c.missed.fetch_and(!missed, AcqRel);
+    // Who is to be stopped first has to be restored: the supervisor sees to that.
+    c.missed.fetch_and(!missed | signals::bit(signals::SIGSTOP), AcqRel);
 }

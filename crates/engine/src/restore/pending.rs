@@ -117,6 +117,9 @@ fn again(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         // The predecessor's came about. Issued again it would wait for room at the listener, which may never come.
         return 0;
     }
+    if calls::signals::sends(call) {
+        return calls::signals::send_again(t, call);
+    }
     let r = interruptible(t, call);
     match call.nr {
         nr::CLOSE => {

@@ -74,9 +74,20 @@ pub fn harass(
     pause_us: u64,
     choose: fn(&mut fastrand::Rng, &[i32]) -> Option<i32>,
 ) -> u32 {
+    harass_until(home, name, (seed, pause_us), choose, || child.try_wait().unwrap().is_some())
+}
+
+/// The same until something is over. With a pause of so many microseconds on average.
+pub fn harass_until(
+    home: &Home,
+    name: &str,
+    (seed, pause_us): (u64, u64),
+    choose: fn(&mut fastrand::Rng, &[i32]) -> Option<i32>,
+    mut is_over: impl FnMut() -> bool,
+) -> u32 {
     let (mut random, mut kills) = (fastrand::Rng::with_seed(seed), 0);
     let begun = Instant::now();
-    while child.try_wait().unwrap().is_none() {
+    while !is_over() {
         assert!(begun.elapsed() < PATIENCE, "seed {seed}, {kills} kills: it does not end: {:#?}", home.log(name));
         std::thread::sleep(Duration::from_micros(random.u64(..2 * pause_us)));
         if let Some(chosen) = choose(&mut random, &programs(home, name)) {

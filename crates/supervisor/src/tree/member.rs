@@ -96,8 +96,8 @@ impl Left {
         let parts = Parts { folder, lock, stores, meta, command, engine, signals, decides };
         let mut supervisor = Supervisor::new(parts, generation).ok()?;
         supervisor.births = root.births.clone();
-        supervisor.kills = root.kills.clone();
-        supervisor.follow_kills();
+        supervisor.sent = root.sent.clone();
+        supervisor.follow_signals();
         supervisor.log = root.log.another().ok()?;
         supervisor.looks_at = Some(Instant::now());
         supervisor.committed = true;
@@ -142,8 +142,8 @@ impl Member {
         let parts = Parts { folder, lock, stores, meta, command, engine, signals, decides };
         let mut supervisor = Supervisor::new(parts, generation)?;
         supervisor.births = parent.births.clone();
-        supervisor.kills = parent.kills.clone();
-        supervisor.follow_kills();
+        supervisor.sent = parent.sent.clone();
+        supervisor.follow_signals();
         supervisor.log = parent.log.another()?;
         supervisor.pid = pid;
         supervisor.looks_at = Some(Instant::now());

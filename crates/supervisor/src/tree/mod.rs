@@ -6,20 +6,22 @@
 //! waits in a socket that all engines have: a fork waits for nobody.
 
 mod children;
-mod groups;
-mod kills;
 mod member;
 mod ready;
+mod requests;
+mod resend;
+mod sent;
 
 use crate::end::End;
 use crate::kin::Change;
 use crate::session::Session;
 use crate::supervisor::Supervisor;
-pub use kills::Kills;
 use libc::pid_t;
 use member::{Left, Member};
 use outlast_image::inject::option;
 use ready::Ready;
+pub use resend::Expected;
+pub use sent::Sent;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::rc::Rc;
 use std::sync::atomic::Ordering::Acquire;
@@ -63,8 +65,8 @@ impl Supervisor {
         // Without a socket children run unprotected, as the engine says.
         if let Ok(ready) = Ready::new() {
             self.births = Some(Rc::clone(&ready.theirs));
-            self.kills = Some(Rc::default());
-            self.follow_kills();
+            self.sent = Some(Rc::default());
+            self.follow_signals();
             self.tree = Some(Box::new(Tree { ready, members: Vec::new() }));
             self.attend_tree();
         }
@@ -78,8 +80,8 @@ impl Supervisor {
         }
         let Ok(ready) = Ready::new() else { return };
         self.births = Some(Rc::clone(&ready.theirs));
-        self.kills = Some(Rc::default());
-        self.follow_kills();
+        self.sent = Some(Rc::default());
+        self.follow_signals();
         let mut tree = Tree { ready, members: Vec::new() };
         let folders = self.folder.folders();
         let left = folders.iter().filter_map(|name| Left::of(&self.folder, name));
@@ -102,17 +104,17 @@ impl Supervisor {
         self.tree = Some(Box::new(tree));
     }
 
-    /// Hears whom the process kills.
-    pub(crate) fn follow_kills(&self) {
-        if let Some(kills) = &self.kills {
-            kills.borrow_mut().follow(&self.generation.session);
+    /// Hears of the signals that the process sends.
+    pub(crate) fn follow_signals(&self) {
+        if let Some(sent) = &self.sent {
+            sent.borrow_mut().follow(&self.generation.session);
         }
     }
 
     /// Whether another process of the program has killed this one, and meant it.
     pub(crate) fn is_meant(&self) -> bool {
         let group = self.generation.control().pgid.load(Acquire);
-        self.kills.as_ref().is_some_and(|kills| kills.borrow_mut().take([self.pid, self.meta.pid], group))
+        self.sent.as_ref().is_some_and(|sent| sent.borrow_mut().take_kill([self.pid, self.meta.pid], group))
     }
 
     /// Where its children's engines receive what they begin with.
@@ -142,7 +144,9 @@ impl Supervisor {
                 }
             }
         }
-        tree.set_groups(self);
+        tree.compare_numbers(self);
+        tree.serve_requests(self);
+        tree.resend(self);
         let mut kin = std::mem::take(&mut self.kin);
         kin.reap(|pid| tree.is_awaited(self, pid));
         self.kin = kin;
