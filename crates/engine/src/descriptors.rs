@@ -21,6 +21,10 @@ pub struct Descriptors {
     noted: [u64; CACHED],
     /// What tells sources of input apart; 0: not asked yet, 1: it is none whose input is noted.
     sources: [u64; CACHED],
+    /// Other processes of the tree may have the same open file. Higher ones are taken to be such.
+    shared: [u64; CACHED / 64],
+    /// There are, or were, others.
+    pub has_kin: bool,
     /// Length of `open` in words that matter.
     words: usize,
     /// Changed since the last commit.
@@ -128,6 +132,8 @@ impl Descriptors {
             kinds: [0; CACHED],
             noted: [0; CACHED],
             sources: [0; CACHED],
+            shared: [0; CACHED / 64],
+            has_kin: false,
             words: 0,
             dirty: false,
             own: 0,
@@ -195,7 +201,27 @@ impl Descriptors {
             self.kinds[fd] = 0;
             self.noted[fd] = 0;
             self.sources[fd] = 0;
+            self.shared[fd / 64] &= !(1 << (fd % 64));
         }
+    }
+
+    /// One appeared that is another number of the same open file.
+    pub fn opened_as(&mut self, fd: i64, of: i32) {
+        self.opened(fd);
+        if (0..CACHED as i64).contains(&fd) && self.is_shared(of) {
+            self.shared[fd as usize / 64] |= 1 << (fd % 64);
+        }
+    }
+
+    /// All files that are open now others may have as well.
+    pub fn share_all(&mut self) {
+        self.has_kin = true;
+        self.shared.copy_from_slice(&self.open[..CACHED / 64]);
+    }
+
+    /// May another process of the tree have the same open file?
+    pub fn is_shared(&self, fd: i32) -> bool {
+        self.shared.get(fd as usize / 64).is_none_or(|word| word >> (fd % 64) & 1 != 0)
     }
 
     /// A call returned `r`, of which it is not known whether it is a descriptor: it is one, and new, if it is open and was not
@@ -286,6 +312,8 @@ impl Descriptors {
         self.kinds = [0; CACHED];
         self.noted = [0; CACHED];
         self.sources = [0; CACHED];
+        self.shared = [0; CACHED / 64];
+        self.has_kin = false;
         self.words = 0;
         self.delayed_count = 0;
     }

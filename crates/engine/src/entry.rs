@@ -12,6 +12,8 @@ use crate::own_descriptors;
 use crate::regions;
 use crate::ring::{self, Ring};
 use crate::scratch;
+use crate::shared_files;
+use crate::shared_memory;
 use crate::shown;
 use crate::signals;
 use crate::state::{engine, object, Engine, OwnFd, ONE_THREAD};
@@ -251,6 +253,8 @@ unsafe fn protect(e: &mut Engine) -> Result<(), Degradation> {
         return Err(Degradation::NoTracker);
     }
     e.fds.read();
+    shared_memory::map(e);
+    shared_files::begin(e);
     if e.args.mode == mode::ATTACH {
         attach::read_descriptors(e);
     }

@@ -67,6 +67,7 @@ mod ring;
 mod saving;
 mod scheduling;
 mod scratch;
+mod shared_files;
 mod shared_memory;
 mod shown;
 mod signals;

@@ -369,18 +369,18 @@ pub enum OwnFd {
     FaultList = own_fd::FAULT_LIST,
     /// Whence sessions and stores for children come.
     Children = own_fd::CHILDREN,
+    /// What processes of a tree know of each other's writes.
+    Group = own_fd::GROUP,
     Ring = own_fd::PROVIDED,
     Userfault,
     Pagemap,
     FaultSamples,
     TransferRead,
     TransferWrite,
-    /// What processes that share memory know of each other's writes.
-    Group,
     /// Files that the program maps and has no descriptor of; more follow.
     Held = outlast_image::layout::own_fd::HELD,
     /// Given up for a moment when the engine needs a number and there is no other.
     Spare = outlast_image::layout::own_fd::HELD - 1,
 }
 
-const _: () = assert!((OwnFd::Group as i32) < OwnFd::Spare as i32);
+const _: () = assert!((OwnFd::TransferWrite as i32) < OwnFd::Spare as i32);

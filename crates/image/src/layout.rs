@@ -131,6 +131,8 @@ pub mod own_fd {
     pub const HELD: i32 = super::ENGINE_FDS - super::HELD_FILES as i32;
     /// A socket from which sessions and stores for children are received, if these are protected.
     pub const CHILDREN: i32 = 5;
+    /// What the processes of a tree know of each other's writes, if children are protected: a file of [`GROUP_LEN`](super::GROUP_LEN) bytes.
+    pub const GROUP: i32 = 6;
     /// Numbers from here on the supervisor provides nothing for.
-    pub const PROVIDED: i32 = 6;
+    pub const PROVIDED: i32 = 7;
 }

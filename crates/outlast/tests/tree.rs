@@ -193,6 +193,26 @@ fn whom_a_process_of_the_tree_kills_stays_dead() {
     );
 }
 
+/// A shell and its children write to a file whose offset they share, then append to one, and read from a third; each writes as often as the
+/// others.
+const FILES: &str = "cd $(mktemp -d)
+i=0; while [ $i -lt 25 ]; do i=$((i+1)); echo $i; /bin/echo command $i; (echo subshell $i); done > offset
+for n in 1 2 3; do
+    (i=0; while [ $i -lt 60 ]; do i=$((i+1)); echo $n $i >&3; done) 3>> end &
+done
+wait
+sort end | md5sum
+while read line; do
+    echo $line
+    case $line in *5) (read next; echo child $next); /usr/bin/head -n 1;; esac
+done < offset
+cat offset | md5sum; rm -r $PWD";
+
+#[test]
+fn files_that_processes_share_are_written_and_read_once() {
+    outlasts_kills(&["sh", "-c", FILES], 12);
+}
+
 /// A parent that sends its child signals, one for each answer, and in the end another that ends it. The child takes them in a handler, and
 /// then waiting for them.
 const SIGNALLERS: &str = "import os, signal

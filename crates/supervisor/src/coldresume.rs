@@ -82,8 +82,14 @@ impl Supervisor {
             self.put_in_place(self.pid);
             let known = if mode == mode::RESUME { self.meta.pid } else { 0 };
             let faults = self.faults.as_ref();
-            let injection =
-                self.generation.injection(&self.engine, &self.meta.options, faults, mode, known, self.births());
+            let injection = self.generation.injection(
+                &self.engine,
+                &self.meta.options,
+                faults,
+                mode,
+                known,
+                self.kindred.as_deref(),
+            );
             match birth.finish(&self.command, &injection)? {
                 Born::Protected if mode == mode::RESUME => return Ok(()),
                 Born::Protected => {

@@ -18,7 +18,6 @@ use outlast_image::control::{exec_request as request, state, Control};
 use outlast_image::degradation::Degradation;
 use outlast_image::inject::mode;
 use outlast_image::layout::CHILD_BASE;
-use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 use std::time::Duration;
 
@@ -182,7 +181,7 @@ impl Supervisor {
     /// Puts the engine into the new image, of which this generation is to be.
     fn inject_into(&mut self, number: u32) -> Option<End> {
         let faults = self.faults.as_ref();
-        let children = self.births.as_ref().map(|births| births.as_fd());
+        let children = self.kindred.as_deref();
         let (options, mode) = (&self.meta.options, mode::START);
         let injection = self.generation.injection(&self.engine, options, faults, mode, self.meta.pid, children);
         let Err(failure) = inject(self.pid, None, &injection) else {

@@ -13,10 +13,11 @@ use crate::program_folder::ProgramFolder;
 use crate::session::Session;
 use crate::stores::StorePlace;
 use crate::successor;
+use crate::tree::Kindred;
 use libc::pid_t;
 use outlast_image::control::Control;
 use outlast_image::degradation::Degradation;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 use std::sync::Arc;
 
@@ -58,7 +59,7 @@ impl Generation {
         faults: Option<&'a FaultList>,
         mode: u32,
         known_pid: pid_t,
-        children: Option<BorrowedFd<'a>>,
+        children: Option<&'a Kindred>,
     ) -> Injection<'a> {
         Injection {
             engine,

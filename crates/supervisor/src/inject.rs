@@ -10,6 +10,7 @@ use crate::processes::{descriptor_limit, descriptors};
 use crate::remote::{Batch, Remote};
 use crate::session::Session;
 use crate::trace::Fault;
+use crate::tree::Kindred;
 use displaydoc::Display;
 use libc::{pid_t, user_regs_struct};
 use outlast_image::context::Registers;
@@ -31,7 +32,7 @@ pub struct Injection<'a> {
     pub options: &'a Options,
     pub faults: Option<&'a FaultList>,
     /// Whence it receives sessions and stores for its children, if these are to be protected.
-    pub children: Option<BorrowedFd<'a>>,
+    pub children: Option<&'a Kindred>,
     /// One of [`outlast_image::inject::mode`].
     pub mode: u32,
     pub generation: u32,
@@ -52,9 +53,11 @@ impl<'a> Injection<'a> {
     fn kept(&self) -> Vec<(i32, BorrowedFd<'a>)> {
         let faults = [own_fd::FAULT_LIST, own_fd::FAULT_LINKS[0], own_fd::FAULT_LINKS[1]];
         let faults = self.faults.map(|list| faults.into_iter().zip(list.descriptors()));
-        let children = self.children.map(|children| (own_fd::CHILDREN, children));
+        let children = self
+            .children
+            .map(|kindred| [(own_fd::CHILDREN, kindred.births.as_fd()), (own_fd::GROUP, kindred.group.as_fd())]);
         let first = [(own_fd::SESSION, self.session.file()), (own_fd::STORE, self.store)];
-        first.into_iter().chain(faults.into_iter().flatten()).chain(children).collect()
+        first.into_iter().chain(faults.into_iter().flatten()).chain(children.into_iter().flatten()).collect()
     }
 }
 

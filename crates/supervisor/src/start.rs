@@ -196,8 +196,14 @@ impl Supervisor {
                 return Err(e);
             }
             let faults = self.faults.as_ref();
-            let injection =
-                self.generation.injection(&self.engine, &self.meta.options, faults, mode::START, 0, self.births());
+            let injection = self.generation.injection(
+                &self.engine,
+                &self.meta.options,
+                faults,
+                mode::START,
+                0,
+                self.kindred.as_deref(),
+            );
             let injection = Injection { comm: self.command.comm(), ..injection };
             match process.finish(&self.command, &injection) {
                 Ok(Born::Protected) => {
@@ -238,8 +244,8 @@ impl Supervisor {
     pub(crate) fn hand_over(&mut self, process: &Birth) -> Result<(), Error> {
         self.looking.forget();
         self.follow();
-        let (faults, births) = (self.faults.as_ref(), self.births());
-        let what = self.generation.injection(&self.engine, &self.meta.options, faults, mode::START, 0, births);
+        let (faults, kindred) = (self.faults.as_ref(), self.kindred.as_deref());
+        let what = self.generation.injection(&self.engine, &self.meta.options, faults, mode::START, 0, kindred);
         process.send(&what).map_err(|e| Error::Kernel("hand the store to the program", e))
     }
 

@@ -21,7 +21,7 @@ use crate::respawn::Recovering;
 use crate::shortage::{Count, Shortage};
 use crate::signals::Signals;
 use crate::stores::StorePlace;
-use crate::tree::{Expected, Sent, Tree};
+use crate::tree::{Expected, Kindred, Sent, Tree};
 use crate::{again, futex, names, oom_score, privileges, reports};
 use libc::pid_t;
 use outlast_image::control::{anchor_command, state};
@@ -29,7 +29,6 @@ use outlast_image::event::event_kind;
 use rustix::event::{poll, PollFd, PollFlags};
 use rustix::time::Timespec;
 use std::cell::RefCell;
-use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::{Duration, Instant};
@@ -104,8 +103,8 @@ pub struct Supervisor {
     pub(crate) sent: Option<Rc<RefCell<Sent>>>,
     /// Those of them that the process may have got, and not taken note of yet.
     pub(crate) expected: Expected,
-    /// Where engines receive what their children begin with.
-    pub(crate) births: Option<Rc<OwnedFd>>,
+    /// What the engines of a tree have in common.
+    pub(crate) kindred: Option<Rc<Kindred>>,
 }
 
 /// What a supervisor is made of, whoever starts it and why.
@@ -164,7 +163,7 @@ impl Supervisor {
             looks_at: None,
             sent: None,
             expected: Expected::default(),
-            births: None,
+            kindred: None,
             generation,
         })
     }

@@ -15,6 +15,7 @@ use crate::own_descriptors::{self, Passing};
 use crate::own_faults;
 use crate::program_rings;
 use crate::replies;
+use crate::shared_files;
 use crate::state::{journal, Engine};
 use crate::sys::{err, nr, syscall};
 use crate::thread::Thread;
@@ -71,7 +72,10 @@ pub fn open(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
             };
             let copy = own_maps::open(e, t, path, flags);
             let r = copy.unwrap_or_else(|| interruptible(t, call));
-            e.fds.opened(r);
+            match call.nr {
+                nr::DUP => e.fds.opened_as(r, call.fd()),
+                _ => e.fds.opened(r),
+            }
             if call.nr == nr::PIDFD_OPEN {
                 own_pidfds::opened(e, call, r);
             }
@@ -104,13 +108,13 @@ fn dup_onto(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         let r = drop_descriptor(e, t, to, Some(call));
         program_rings::closed(e, to);
         if r.is_some() {
-            e.fds.opened(to as i64);
+            e.fds.opened_as(to as i64, from);
             return r.unwrap_or(0);
         }
     }
     let r = native(call);
     if !err::is(r) && from != to {
-        e.fds.opened(r);
+        e.fds.opened_as(r, from);
     }
     r
 }
@@ -274,7 +278,7 @@ pub fn fcntl(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     match call.args[1] {
         F_DUPFD | F_DUPFD_CLOEXEC => {
             let r = native(call);
-            e.fds.opened(r);
+            e.fds.opened_as(r, call.fd());
             r
         }
         F_SETFD => {
@@ -312,6 +316,12 @@ pub fn lock(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
 pub fn offset(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     if call.nr == nr::FCNTL {
         return fcntl(e, t, call);
+    }
+    if shared_files::moves(e, call) {
+        return shared_files::alone(e, t, |e, _| {
+            offsets::note(e, call.fd());
+            native(call)
+        });
     }
     offsets::note(e, call.fd());
     let entries = matches!(call.nr, nr::GETDENTS | nr::GETDENTS64);

@@ -8,13 +8,14 @@ use super::message::{self, Header, Vectors, CONTROL, CONTROL_LEN, DATA, DATA_LEN
 use super::{messages, notifications, offsets, unseen};
 use crate::children::{self, sending};
 use crate::commit::{commit, commit_before_call};
-use crate::dispatch::{interruptible, visible, Call};
+use crate::dispatch::{interruptible, native, visible, Call};
 use crate::inputs;
 use crate::mutant::without;
 use crate::noted::records;
 use crate::operation::{self, is_nonblocking, is_ready, knows_nowait, wait_ready, Operation, POLLIN};
 use crate::own_faults;
 use crate::ring::{op, Entry};
+use crate::shared_files;
 use crate::state::Engine;
 use crate::sys::{err, nr};
 use crate::thread::Thread;
@@ -45,6 +46,10 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         // Files have no input that could be consumed; only their offset moves.
         (_, kind::UNKNOWN) | (nr::PREAD64 | nr::PREADV, _) | (55, _) => interruptible(t, call),
         (_, kind::CHARACTER) => interruptible(t, call),
+        (_, kind::REGULAR) if shared_files::moves(e, call) => shared_files::alone(e, t, |e, _| {
+            offsets::note_moved(e, call);
+            native(call)
+        }),
         (_, kind::REGULAR | kind::DIRECTORY | kind::BLOCK) => {
             offsets::note_moved(e, call);
             interruptible(t, call)

@@ -7,6 +7,7 @@ use crate::commit::commit;
 use crate::control::phase;
 use crate::dispatch::{interruptible, native, Call};
 use crate::mutant::without;
+use crate::shared_files;
 use crate::state::Engine;
 use crate::sys::{nr, syscall};
 use crate::thread::Thread;
@@ -22,6 +23,13 @@ const RWF_NOAPPEND: u64 = 0x20;
 const SEEK_SET: u64 = 0;
 
 pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
+    if shared_files::moves(e, call) {
+        return shared_files::alone(e, t, |e, t| write(e, t, call));
+    }
+    write(e, t, call)
+}
+
+fn write(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     let mut pending = call.pending(pending_kind::REDO);
     let appends = appends(call);
     if appends {

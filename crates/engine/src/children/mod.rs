@@ -138,6 +138,7 @@ pub fn make(e: &mut Engine, t: &mut Thread, call: &Call, newborn: &Newborn) -> O
     let child = expect(e, ready.member)?;
     gathered::release(e);
     undo::share_all(e);
+    e.fds.share_all();
     if commit(e, call.pending(pending_kind::SPAWN)) == 0 {
         forget(child);
         return None;

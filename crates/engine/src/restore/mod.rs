@@ -44,6 +44,7 @@ use crate::queued;
 use crate::replies;
 use crate::scheduling::{self, Scheduling};
 use crate::scratch;
+use crate::shared_files;
 use crate::shared_memory;
 use crate::shown;
 use crate::signals;
@@ -187,7 +188,7 @@ unsafe fn run(rung: Rung) -> ! {
         memory::restore(e);
     }
     let seq = e.store().seq();
-    shared_memory::settle(e, seq);
+    shared_memory::settle(e, seq, others.pending());
     contexts::restore(e);
     c.t_mapped.store(now_ns(), Release);
     e.hot.clear();
@@ -213,6 +214,7 @@ unsafe fn run(rung: Rung) -> ! {
         memory::arm(e);
         own_faults::restore(e, is_foreign);
     }
+    shared_files::begin(e);
     if let Some(call) = &born_by {
         children::begin_with(e, t, &mut context, call);
     }

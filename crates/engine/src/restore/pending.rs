@@ -129,7 +129,7 @@ fn again(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
             return if r == err::EBADF { 0 } else { r };
         }
         nr::DUP2 | nr::DUP3 => {
-            e.fds.opened(r);
+            e.fds.opened_as(r, call.fd());
             own_faults::settle(e);
         }
         nr if calls::queues::is_one(nr) => return calls::queues::repeated(e, call, r),

@@ -6,6 +6,7 @@ use crate::control::fail;
 use crate::group;
 use crate::mutant::without;
 use crate::operation::Operation;
+use crate::shared_files;
 use crate::state::{engine, object, Engine, ONE_THREAD};
 use crate::sys::{err, futex_wait, futex_wake};
 use crate::taking_part;
@@ -227,5 +228,8 @@ pub fn finish(e: &mut Engine, t: &mut Thread, call: &PendingCall, operation: &mu
     pending::finish(e, t, call, operation, cold);
     if t.interrupted == 0 {
         t.standing.store(standing::AT_REST, Release);
+    }
+    if shared_files::is_one(call) {
+        shared_files::finished(e);
     }
 }

@@ -3,10 +3,12 @@
 //! All processes of the group map it. Who holds the lock is named by its process id as the program knows it, which a successor
 //! inherits; the kernel's number is there too, so that who waits sees whether anybody is behind it.
 
+use crate::shared_files;
 use crate::state::{Engine, OwnFd};
-use crate::sys::{err, futex_wait, nr, syscall};
+use crate::sys::{futex_wait, nr, syscall};
 use crate::undo::look;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
+use outlast_image::context::PendingCall;
 use outlast_image::layout::{GROUP_BASE, GROUP_LEN, PAGE};
 
 /// Pages that one instruction may write to: those of a scattered vector.
@@ -40,38 +42,24 @@ pub fn header() -> &'static Header {
     unsafe { &*(GROUP_BASE as *const Header) }
 }
 
-/// Makes the file, if the process belongs to no group yet.
-pub fn make(e: &mut Engine) -> bool {
-    const MFD_CLOEXEC: u64 = 1;
-    const O_CLOEXEC: u64 = 0o2000000;
-    if is_there(e) {
-        return true;
-    }
-    // SAFETY: a file and numbers of the engine's own.
-    unsafe {
-        let fd = syscall!(nr::MEMFD_CREATE, c"outlast-group".as_ptr(), MFD_CLOEXEC);
-        if err::is(fd) {
-            return false;
-        }
-        let made = syscall!(nr::FTRUNCATE, fd, GROUP_LEN) == 0
-            && !err::is(syscall!(nr::DUP3, fd, e.own_fd(OwnFd::Group), O_CLOEXEC));
-        syscall!(nr::CLOSE, fd);
-        made && map(e)
-    }
+/// Whether this process has it.
+static IS_THERE: AtomicBool = AtomicBool::new(false);
+
+/// Does the process belong to a group?
+pub fn is_there() -> bool {
+    IS_THERE.load(Relaxed)
 }
 
-/// What is in no use is occupied by the session.
-fn is_there(e: &Engine) -> bool {
+/// Maps the file in this process, if the supervisor has provided one. What is in no use is occupied by the session.
+pub fn map(e: &Engine) {
     let file = |fd| look::of(fd).ok().filter(|look| look.is_regular()).map(|look| look.identity);
     let own = file(e.own_fd(OwnFd::Group));
-    own.is_some() && own != file(e.own_fd(OwnFd::Session))
-}
-
-/// Maps the file in this process, if it has one.
-pub fn map(e: &Engine) -> bool {
+    let is_provided = own.is_some() && own != file(e.own_fd(OwnFd::Session));
     // SAFETY: the range is the engine's.
-    is_there(e)
-        && unsafe { syscall!(nr::MMAP, GROUP_BASE, GROUP_LEN, 3, 0x11, e.own_fd(OwnFd::Group), 0) } as u64 == GROUP_BASE
+    let is_there = is_provided
+        && unsafe { syscall!(nr::MMAP, GROUP_BASE, GROUP_LEN, 3, 0x11, e.own_fd(OwnFd::Group), 0) } as u64
+            == GROUP_BASE;
+    IS_THERE.store(is_there, Relaxed);
 }
 
 impl Header {
@@ -93,6 +81,11 @@ impl Header {
         // SAFETY: asks only.
         self.real.store(unsafe { syscall!(nr::GETPID) } as u32, Relaxed);
         self.seq.store(seq, Release);
+    }
+
+    /// Does this process hold the lock, or did its predecessor?
+    pub fn is_mine(&self, e: &Engine) -> bool {
+        self.owner.load(Acquire) == e.kernel.pid
     }
 
     fn is_absent(&self, owner: u32) -> bool {
@@ -136,13 +129,11 @@ fn kept(n: usize) -> *mut u8 {
     (GROUP_BASE + (n as u64 + 1) * PAGE) as *mut u8
 }
 
-/// In a process that was restored to the commit `seq`, its memory mapped: what its predecessor left in the middle of a write.
-pub fn settle(e: &Engine, seq: u64) {
-    if e.shared_memory.is_empty() {
-        return;
-    }
+/// In a process that was restored to the commit `seq`, its memory mapped, before the call that the commit stands before is made again: what
+/// its predecessor left in the middle of a write.
+pub fn settle(e: &Engine, seq: u64, pending: &PendingCall) {
     let h = header();
-    if h.owner.load(Acquire) != e.kernel.pid {
+    if !is_there() || !h.is_mine(e) {
         return;
     }
     if h.seq.load(Acquire) == seq {
@@ -154,5 +145,7 @@ pub fn settle(e: &Engine, seq: u64) {
             super::protect(page, page + PAGE, range.prot & !super::PROT_WRITE);
         }
     }
-    h.unlock();
+    if !shared_files::is_one(pending) {
+        h.unlock();
+    }
 }

@@ -14,7 +14,7 @@ mod step;
 mod table;
 
 pub use convert::CONVERTED;
-pub use header::{map, settle};
+pub use header::{header, is_there, map, settle};
 pub use step::{answer, is_amid, reset};
 pub use table::{SharedMemory, Shown};
 
@@ -54,7 +54,7 @@ pub fn share(e: &mut Engine) -> bool {
         }
     });
     let found = &found[..count];
-    if !fits || count > 0 && !header::make(e) || !convert::anonymous(e, found) {
+    if !fits || count > 0 && !is_there() || !convert::anonymous(e, found) {
         return false;
     }
     if count > 0 {

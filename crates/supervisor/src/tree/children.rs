@@ -106,6 +106,15 @@ impl Tree {
         futex::wake(word);
     }
 
+    /// Its parent need not make it once more, even if it ends before that has heard of it.
+    pub(super) fn note_birth(&mut self, root: &mut Supervisor, member: &Member) {
+        let Some(parent) = member.parent.and_then(|parent| self.of_number(root, parent)) else { return };
+        let child = child_of(&parent.generation.session, member.supervisor.meta.pid);
+        if let Some(child) = child.filter(|_| !member.is_stillborn()) {
+            child.news.fetch_or(news::RECOVERABLE, AcqRel);
+        }
+    }
+
     /// A process that is no member changed: whether it is a child that is not protected.
     pub(super) fn tell_of_unprotected(&mut self, root: &mut Supervisor, pid: pid_t, change: &Change) -> bool {
         let is_parent = |(_, session): &(u32, &Session)| child_of(session, pid).is_some();

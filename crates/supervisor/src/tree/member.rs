@@ -95,7 +95,7 @@ impl Left {
         let engine = Rc::clone(&root.engine);
         let parts = Parts { folder, lock, stores, meta, command, engine, signals, decides };
         let mut supervisor = Supervisor::new(parts, generation).ok()?;
-        supervisor.births = root.births.clone();
+        supervisor.kindred = root.kindred.clone();
         supervisor.sent = root.sent.clone();
         supervisor.follow_signals();
         supervisor.log = root.log.another().ok()?;
@@ -141,7 +141,7 @@ impl Member {
         let engine = Rc::clone(&parent.engine);
         let parts = Parts { folder, lock, stores, meta, command, engine, signals, decides };
         let mut supervisor = Supervisor::new(parts, generation)?;
-        supervisor.births = parent.births.clone();
+        supervisor.kindred = parent.kindred.clone();
         supervisor.sent = parent.sent.clone();
         supervisor.follow_signals();
         supervisor.log = parent.log.another()?;

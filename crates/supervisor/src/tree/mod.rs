@@ -19,10 +19,11 @@ use crate::supervisor::Supervisor;
 use libc::pid_t;
 use member::{Left, Member};
 use outlast_image::inject::option;
+pub use ready::Kindred;
 use ready::Ready;
 pub use resend::Expected;
 pub use sent::Sent;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::rc::Rc;
 use std::sync::atomic::Ordering::Acquire;
 use std::time::Instant;
@@ -63,8 +64,8 @@ impl Supervisor {
             return;
         }
         // Without a socket children run unprotected, as the engine says.
-        if let Ok(ready) = Ready::new() {
-            self.births = Some(Rc::clone(&ready.theirs));
+        if let Ok(ready) = Ready::new(None) {
+            self.kindred = Some(Rc::clone(&ready.kindred));
             self.sent = Some(Rc::default());
             self.follow_signals();
             self.tree = Some(Box::new(Tree { ready, members: Vec::new() }));
@@ -78,8 +79,8 @@ impl Supervisor {
         if self.meta.options.bits & option::TREE == 0 {
             return;
         }
-        let Ok(ready) = Ready::new() else { return };
-        self.births = Some(Rc::clone(&ready.theirs));
+        let Ok(ready) = Ready::new(self.group_of_tree()) else { return };
+        self.kindred = Some(Rc::clone(&ready.kindred));
         self.sent = Some(Rc::default());
         self.follow_signals();
         let mut tree = Tree { ready, members: Vec::new() };
@@ -115,11 +116,6 @@ impl Supervisor {
     pub(crate) fn is_meant(&self) -> bool {
         let group = self.generation.control().pgid.load(Acquire);
         self.sent.as_ref().is_some_and(|sent| sent.borrow_mut().take_kill([self.pid, self.meta.pid], group))
-    }
-
-    /// Where its children's engines receive what they begin with.
-    pub(crate) fn births(&self) -> Option<BorrowedFd<'_>> {
-        self.births.as_ref().map(|births| births.as_fd())
     }
 
     /// Sees to everything that has to do with the other processes.
@@ -208,6 +204,8 @@ impl Tree {
             return self.forget_stillborn(root, i);
         }
         let mut member = self.members.remove(i);
+        // One that has become what it was to be is not made once more, however short it was.
+        self.note_birth(root, &member);
         self.tell_of_end(root, member.parent, member.supervisor.meta.pid, end, &member.last);
         // Nobody is there any more for whom its children's statuses would be kept.
         for orphan in self.members.iter_mut().filter(|other| other.parent == Some(member.number)) {

@@ -2,11 +2,14 @@
 //! socket.
 
 use crate::error::Error;
+use crate::processes;
 use crate::program_folder::{Lock, ProgramFolder};
 use crate::session::Session;
 use crate::stores::StorePlace;
 use crate::supervisor::Supervisor;
+use outlast_image::layout::{own_fd, GROUP_LEN};
 use rustix::event::{poll, PollFd, PollFlags};
+use rustix::fs::{fcntl_get_seals, fstat, ftruncate, memfd_create, MemfdFlags};
 use rustix::io::Errno;
 use rustix::net::{
     sendmsg, socketpair, AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
@@ -30,19 +33,37 @@ pub struct Begun {
     pub store: OwnedFd,
 }
 
+/// What all engines of a tree have.
+pub struct Kindred {
+    /// Where they receive what their children begin with.
+    pub births: OwnedFd,
+    /// What they know of each other's writes.
+    pub group: OwnedFd,
+}
+
 /// Those that wait, or were received by a parent that has not made its child yet.
 pub struct Ready {
     ours: OwnedFd,
-    pub theirs: Rc<OwnedFd>,
+    pub kindred: Rc<Kindred>,
     waiting: Vec<Begun>,
     next: u32,
 }
 
 impl Ready {
-    pub fn new() -> Result<Self, Errno> {
+    /// `group`: what an earlier supervisor has given to them.
+    pub fn new(group: Option<OwnedFd>) -> Result<Self, Errno> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
-        Ok(Self { ours, theirs: Rc::new(theirs), waiting: Vec::new(), next: 1 })
+        let (ours, births) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+        let group = match group {
+            Some(group) => group,
+            None => {
+                let made = memfd_create(c"outlast-group", MemfdFlags::CLOEXEC)?;
+                ftruncate(&made, GROUP_LEN)?;
+                made
+            }
+        };
+        let kindred = Rc::new(Kindred { births, group });
+        Ok(Self { ours, kindred, waiting: Vec::new(), next: 1 })
     }
 
     /// Has enough of them wait. What cannot be made now is tried for when somebody needs it next.
@@ -72,7 +93,7 @@ impl Ready {
     }
 
     fn is_empty(&self) -> bool {
-        let mut fds = [PollFd::new(&*self.theirs, PollFlags::IN)];
+        let mut fds = [PollFd::new(&self.kindred.births, PollFlags::IN)];
         poll(&mut fds, Some(&Timespec::default())) == Ok(0)
     }
 
@@ -92,6 +113,16 @@ impl Ready {
             // What cannot be removed goes with the program's folder.
             let _ = begun.folder.clear();
         }
+    }
+}
+
+impl Supervisor {
+    /// What an earlier supervisor has given the tree's processes to know of each other's writes, if the program lets us have it.
+    pub(super) fn group_of_tree(&self) -> Option<OwnedFd> {
+        let first = self.generation.session.inject_args().session_fd - own_fd::SESSION;
+        let file = processes::descriptor_of(self.pid, first + own_fd::GROUP).ok()?;
+        let is_it = fstat(&file).is_ok_and(|stat| stat.st_size as u64 == GROUP_LEN) && fcntl_get_seals(&file).is_ok();
+        is_it.then_some(file)
     }
 }
 

@@ -53,11 +53,14 @@ impl Supervisor {
         if signals.ignored & bit == 0 {
             self.expected.0[letter.signal as usize] = letter.at;
         }
-        match (has_got, is_there && self.recovering.is_none()) {
-            (true, _) => (),
+        if has_got {
+            return;
+        }
+        if is_there && self.recovering.is_none() {
             // SAFETY: plain system call; the process is ours and not reaped, so that the number is its own.
-            (false, true) => drop(unsafe { libc::kill(self.pid, letter.signal) }),
-            (false, false) => drop(self.generation.control().missed.fetch_or(bit, AcqRel)),
+            unsafe { libc::kill(self.pid, letter.signal) };
+        } else {
+            self.generation.control().missed.fetch_or(bit, AcqRel);
         }
     }
 
