@@ -218,6 +218,7 @@ fn serve(e: &mut Engine, t: &mut Thread, call: Call) -> Outcome {
     match class {
         Class::Pure if call.nr == nr::GETPID => Return(e.kernel.pid as i64),
         Class::Pure if call.nr == nr::GETPPID => Return(children::parent().unwrap_or_else(|| native(&call))),
+        Class::Pure if children::usage::asks(&call) => Return(children::usage::ask(&call)),
         Class::Thread | Class::Redo if calls::limits::asks(&call) => Return(calls::limits::ask(e, &call)),
         Class::Pure if call.nr == nr::GETTID => Return(t.tid as i64),
         Class::Pure if GROUPS.contains(&call.nr) => Return(calls::groups::ask(&call)),

@@ -4,7 +4,7 @@
 //! parent has been told is written down here. A birth the kernel itself notes, within clone; an end the supervisor; that its
 //! status was taken the engine, with the commit from which on it is: a parent that goes back behind that takes it once more.
 
-use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
+use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering::Acquire};
 
 /// Values of [`Child::state`].
 pub mod state {
@@ -58,8 +58,31 @@ pub struct Child {
     /// Engine: the commit that holds that its status was taken.
     pub taken: AtomicU64,
     /// Supervisor: what it used, as wait4 tells it, once it has ended.
-    pub usage: [AtomicU64; 18],
+    pub usage: [AtomicU64; USAGE_WORDS],
     unused: [u64; 8],
+}
+
+/// What a process has used: the words of `struct rusage`.
+pub type Usage = [u64; USAGE_WORDS];
+pub const USAGE_WORDS: usize = 18;
+
+impl Child {
+    pub fn usage(&self) -> Usage {
+        self.usage.each_ref().map(|word| word.load(Acquire))
+    }
+}
+
+/// Adds what another process has used, as the kernel does for children that were waited for: of the most memory it is the maximum.
+pub fn add_usage(sum: &mut Usage, more: &Usage) {
+    const MICROSECONDS: u64 = 1_000_000;
+    const MAX_RSS: usize = 4;
+    for (i, (sum, more)) in sum.iter_mut().zip(more).enumerate() {
+        *sum = if i == MAX_RSS { *more.max(sum) } else { sum.wrapping_add(*more) };
+    }
+    // Two times, as seconds and microseconds.
+    for time in sum[..MAX_RSS].chunks_exact_mut(2) {
+        (time[0], time[1]) = (time[0].wrapping_add(time[1] / MICROSECONDS), time[1] % MICROSECONDS);
+    }
 }
 
 /// Children that a program may have at a time.
@@ -68,3 +91,17 @@ pub const CHILDREN: usize = 1024;
 pub const LEN: u64 = (CHILDREN * size_of::<Child>()) as u64;
 
 const _: () = assert!(size_of::<Child>() == 256);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_add_up_with_their_seconds_and_memory_does_not() {
+        let (mut sum, mut more): (Usage, Usage) = ([0; USAGE_WORDS], [0; USAGE_WORDS]);
+        (sum[..6]).copy_from_slice(&[1, 700_000, 2, 1, 500, 7]);
+        (more[..6]).copy_from_slice(&[3, 600_000, 0, 999_999, 400, 8]);
+        add_usage(&mut sum, &more);
+        assert_eq!(sum[..6], [5, 300_000, 3, 0, 500, 15]);
+    }
+}

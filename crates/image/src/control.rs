@@ -321,13 +321,17 @@ pub struct Control {
     pub signals: AtomicU32,
     /// Supervisor: how many of them it has heard of. A futex.
     pub signals_heard: AtomicU32,
-    /// Engine: the last of them, each at its number modulo their number.
+    /// Engine: the last of them, each at its number modulo their number; the next one is there before it is sent, and counted afterwards.
     pub signalled: [Signalled; SIGNALLED],
     /// Supervisor: not 0: the kernel knows a process of the tree by another number than the program does.
     pub numbers_differ: AtomicU32,
     /// Engine: when this process began, in CLOCK_MONOTONIC nanoseconds: signals that are sent to it from then on reach it. 0: nobody has died
     /// yet. Supervisor: [`u64::MAX`] while there is none.
     pub born_at: AtomicU64,
+    /// Engine: what children have used whose status was taken and whose places in the table were used again.
+    pub children_usage: [AtomicU64; crate::children::USAGE_WORDS],
+    /// Engine: the signal that the program of a child is to get when its parent ends; 0: none.
+    pub death_signal: AtomicU32,
     /// Engine: when it took signal `n` last, in CLOCK_MONOTONIC nanoseconds; in trees only. Entry 0 is unused.
     pub taken_at: [AtomicU64; 32],
 }
@@ -366,6 +370,8 @@ pub mod tree_request {
         pub const TO_KERNEL: u32 = 2;
         /// The other way round.
         pub const TO_PROGRAM: u32 = 3;
+        /// Has anybody got the signal that a dead predecessor was about to send, the next of [`super::super::Control::signalled`]? Answer: 1: yes.
+        pub const HAS_GOT: u32 = 4;
     }
 }
 

@@ -56,6 +56,39 @@ except OSError as e:
     print(e.strerror)
 over.set()";
 
+/// A process whose parent ends, and that wants a signal then.
+const DEATHS: &str = "import ctypes, os, signal, time
+libc = ctypes.CDLL(None)
+r, w = os.pipe()
+parent = os.fork()
+if parent == 0:
+    if os.fork() == 0:
+        signal.signal(signal.SIGUSR1, lambda *_: (os.write(w, b'told'), os._exit(0)))
+        wanted = ctypes.c_int()
+        print(libc.prctl(1, 65), libc.prctl(1, signal.SIGUSR1), libc.prctl(2, ctypes.byref(wanted)), wanted.value, flush=True)
+        os.write(w, b'ready')
+        while True:
+            time.sleep(1)
+    os.read(r, 5)
+    os._exit(3)
+print(os.waitpid(parent, 0)[1], flush=True)
+print(os.read(r, 4), flush=True)";
+
+/// What children use, and theirs, counts for who waits for them, also after an execve.
+const USES: &str = "import os, resource, sys
+BURN = 'import time\\nwhile time.process_time() < 0.2: pass'
+def used():
+    usage, times = resource.getrusage(resource.RUSAGE_CHILDREN), os.times()
+    return usage.ru_utime + usage.ru_stime, times.children_user + times.children_system
+if len(sys.argv) > 1:
+    print(0.38 < used()[0] < 2, abs(used()[0] - used()[1]) < 0.03, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss > 2000)
+    os._exit(0)
+for _ in range(2):
+    if os.fork() == 0:
+        os._exit(os.spawnv(os.P_WAIT, sys.executable, ['python3', '-c', BURN]))
+    os.wait()
+os.execv(sys.executable, ['python3', '-c', open('/proc/self/cmdline').read().split(chr(0))[2], 'again'])";
+
 /// fork by a program with threads, whose children tell for a while who they are.
 const TELLERS: &str = "import os, threading, time
 over = threading.Event()
@@ -117,6 +150,8 @@ while os.path.exists(f'/proc/{pid}'):
         ],
         &["python3", "-c", SPAWNS],
         &["python3", "-W", "ignore", "-c", FORKS],
+        &["python3", "-c", DEATHS],
+        &["python3", "-c", USES],
     ];
     let home = Home::new();
     for (n, command) in COMMANDS.iter().enumerate() {
@@ -250,6 +285,11 @@ for make in lambda: child_of(answer), waits:
         print(n, os.read(r, 100), flush=True)
     os.kill(child, signal.SIGTERM)
     print(os.waitpid(child, 0)[1], flush=True)";
+
+#[test]
+fn the_end_of_a_parent_is_told_of_whoever_was_killed() {
+    outlasts_kills(&["python3", "-c", DEATHS], 6);
+}
 
 #[test]
 fn signals_reach_who_is_being_recovered_once() {

@@ -235,7 +235,7 @@ impl Supervisor {
         );
         self.note_recovery(resumed);
         // A kill that came while there was no process met nobody.
-        if self.is_meant() {
+        if self.is_killed || self.is_meant() {
             self.is_killed = true;
             self.kin.end(self.pid);
         }

@@ -2,7 +2,7 @@
 //!
 //! The program can write all of it. A process id read from it must be proved to be one of ours before it is used.
 
-use outlast_image::children::{self, Child};
+use outlast_image::children::{self, add_usage, Child, Usage};
 use outlast_image::control::{Control, MAGIC};
 use outlast_image::event::{Event, EVENTS};
 use outlast_image::inject::{option, InjectArgs, ThreadArgs};
@@ -62,9 +62,21 @@ impl Session {
         unsafe { std::slice::from_raw_parts(self.children.cast().as_ptr(), used.min(children::CHILDREN)) }
     }
 
+    /// What the program's children have used whose status it has taken.
+    pub fn children_usage(&self) -> Usage {
+        let mut sum = self.control().children_usage.each_ref().map(|word| word.load(Acquire));
+        let taken = self.children().iter().filter(|child| child.state.load(Acquire) == children::state::TAKEN);
+        taken.for_each(|child| add_usage(&mut sum, &child.usage()));
+        sum
+    }
+
     /// Parent and children of an image of the program are those of the one that it has become.
     pub fn take_children_of(&self, previous: &Session) {
         self.control().parent.store(previous.control().parent.load(Acquire), Release);
+        let signal = previous.control().death_signal.load(Acquire);
+        self.control().death_signal.store(signal, Release);
+        let used = previous.children_usage();
+        self.control().children_usage.iter().zip(used).for_each(|(word, value)| word.store(value, Release));
         let count = previous.control().children_used.load(Acquire);
         if count == 0 {
             return;

@@ -2,6 +2,7 @@
 
 pub mod birth;
 pub mod contexts;
+pub mod death_signal;
 pub mod descriptors;
 pub mod devices;
 pub mod directory;

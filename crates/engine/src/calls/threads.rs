@@ -1,5 +1,7 @@
 //! State of the thread that the kernel keeps: passed on, and kept for a restore.
 
+use super::death_signal::{self, PR_GET_PDEATHSIG, PR_SET_PDEATHSIG};
+use crate::control::control;
 use crate::dispatch::{native, Call, Outcome};
 use crate::mutant::without;
 use crate::state::Engine;
@@ -7,14 +9,13 @@ use crate::sys::{err, nr, syscall};
 use crate::thread::Thread;
 use crate::tracker::Track;
 use crate::user;
+use core::sync::atomic::Ordering::Acquire;
 use outlast_image::mutant::Mutant;
 
 const ARCH_GET_GS: u64 = 0x1004;
-const PR_SET_PDEATHSIG: u64 = 1;
 const PR_SET_DUMPABLE: u64 = 4;
 const PR_SET_NAME: u64 = 15;
 const PR_SET_CHILD_SUBREAPER: u64 = 36;
-const PR_GET_PDEATHSIG: u64 = 2;
 const PR_GET_CHILD_SUBREAPER: u64 = 37;
 const MEMBARRIER: u64 = 324;
 /// GLOBAL_EXPEDITED, PRIVATE_EXPEDITED, PRIVATE_EXPEDITED_SYNC_CORE and PRIVATE_EXPEDITED_RSEQ: what has to be registered.
@@ -39,7 +40,9 @@ pub fn read_process_state(e: &mut Engine) {
     let mut value = 0u32;
     // SAFETY: the kernel writes four bytes.
     unsafe {
-        if syscall!(nr::PRCTL, PR_GET_PDEATHSIG, &raw mut value) == 0 {
+        if death_signal::is_supervisors() {
+            e.kernel.death_signal = control().death_signal.load(Acquire);
+        } else if syscall!(nr::PRCTL, PR_GET_PDEATHSIG, &raw mut value) == 0 {
             e.kernel.death_signal = value;
         }
         if syscall!(nr::PRCTL, PR_GET_CHILD_SUBREAPER, &raw mut value) == 0 {
@@ -54,7 +57,9 @@ pub fn restore_process_state(e: &Engine) {
         // SAFETY: changes no memory.
         unsafe { syscall!(nr::PRCTL, option, value, 0, 0, 0) };
     });
-    if k.death_signal != 0 {
+    if death_signal::is_supervisors() {
+        death_signal::tell(e);
+    } else if k.death_signal != 0 {
         prctl(PR_SET_PDEATHSIG, k.death_signal);
     }
     if k.subreaper != 0 {
@@ -119,6 +124,8 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> Outcome {
             t.read_comm();
             r
         }
+        nr::PRCTL if death_signal::asks(call) => death_signal::ask(e, call),
+        nr::PRCTL if a[0] == PR_SET_PDEATHSIG && death_signal::is_supervisors() => death_signal::set(e, a[1]),
         nr::PRCTL => {
             let r = native(call);
             if r == 0 {

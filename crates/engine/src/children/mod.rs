@@ -18,6 +18,7 @@ mod ready;
 pub mod sending;
 pub mod shared;
 mod told;
+pub mod usage;
 mod wait;
 
 pub use begin::{adjust, begin_with, has_its_memory, is_itself};
@@ -60,7 +61,9 @@ pub fn are_kept() -> bool {
 /// The engine begins, or goes on, in this process.
 pub fn begin() {
     if are_kept() {
-        CLASS[nr::GETPPID as usize].store(Class::Thread as u8, Relaxed);
+        for call in [nr::GETPPID, nr::GETRUSAGE, nr::TIMES] {
+            CLASS[call as usize].store(Class::Thread as u8, Relaxed);
+        }
     }
 }
 
@@ -94,6 +97,7 @@ fn expect(e: &mut Engine, member: u32) -> Option<&'static Child> {
         }
         None => return None,
     };
+    usage::keep(child);
     child.spawned.store(seq + 1, Release);
     expect_with(child, member);
     Some(child)

@@ -31,12 +31,24 @@ fn receiver(call: &Call) -> (i32, i32) {
 
 /// Had a dead predecessor sent it when it died? The call stands after the program's last commit.
 pub fn is_sent(call: &Call) -> bool {
-    let (c, (to, signal)) = (control(), receiver(call));
-    let last = &c.signalled[c.signals.load(Acquire).wrapping_sub(1) as usize % SIGNALLED];
-    are_kept()
-        && signal != SIGKILL
-        && (last.to.load(Acquire), last.signal.load(Acquire)) == (to, signal)
-        && last.seq.load(Acquire) == seq()
+    let (c, wanted) = (control(), receiver(call));
+    if !are_kept() || wanted.1 == SIGKILL {
+        return false;
+    }
+    let count = c.signals.load(Acquire);
+    let is_it = |n: u32| {
+        let place = &c.signalled[n as usize % SIGNALLED];
+        (place.to.load(Acquire), place.signal.load(Acquire)) == wanted && place.seq.load(Acquire) == seq()
+    };
+    if is_it(count.wrapping_sub(1)) {
+        return true;
+    }
+    // It died just before the kernel had sent it, or just afterwards.
+    let has_got = is_it(count) && ask(kind::HAS_GOT, [0; 2]) == Some(1);
+    if has_got {
+        count_one(false);
+    }
+    has_got
 }
 
 fn seq() -> u64 {
@@ -50,16 +62,16 @@ pub fn send(call: &Call, make: impl FnOnce() -> i64) -> i64 {
         return make();
     }
     let (to, signal) = receiver(call);
-    let at = now_ns();
+    note(to, signal);
     if signal == SIGKILL {
         // Who dies of it is not to be recovered.
-        note(to, signal, at, false);
+        count_one(false);
     }
     let r = make();
     // It may be dead, and about to be there again.
     let met_nobody = r == ESRCH && to > 0 && ask(kind::TO_KERNEL, [to, 0]).is_some_and(|number| number > 0);
     if signal > 0 && signal != SIGKILL && (r == 0 || met_nobody) {
-        note(to, signal, at, met_nobody);
+        count_one(met_nobody);
     }
     if met_nobody {
         0
@@ -68,7 +80,8 @@ pub fn send(call: &Call, make: impl FnOnce() -> i64) -> i64 {
     }
 }
 
-fn note(to: i32, signal: i32, at: u64, met_nobody: bool) {
+/// Notes what is about to be sent.
+fn note(to: i32, signal: i32) {
     let c = control();
     let count = c.signals.load(Relaxed);
     for _ in 0..LOOKS {
@@ -79,11 +92,18 @@ fn note(to: i32, signal: i32, at: u64, met_nobody: bool) {
         futex_wait(&c.signals_heard, heard, Some(PATIENCE_NS));
     }
     let place = &c.signalled[count as usize % SIGNALLED];
+    place.seq.store(u64::MAX, Release);
     place.to.store(to, Release);
     place.signal.store(signal, Release);
-    place.at.store(at, Release);
+    place.at.store(now_ns(), Release);
     place.seq.store(seq(), Release);
-    place.met_nobody.store(met_nobody.into(), Release);
+}
+
+/// It was sent, or is one that counts before.
+fn count_one(met_nobody: bool) {
+    let c = control();
+    let count = c.signals.load(Relaxed);
+    c.signalled[count as usize % SIGNALLED].met_nobody.store(met_nobody.into(), Release);
     c.signals.store(count.wrapping_add(1), Release);
     futex_wake(&c.signals);
 }

@@ -49,13 +49,7 @@ impl Supervisor {
         let word = &self.generation.control().children_news;
         word.fetch_add(1, AcqRel);
         futex::wake(word);
-        let is_there = self.recovering.is_none() && self.postponed.is_none() && self.kin.is_alive(self.pid);
-        if is_there {
-            // SAFETY: plain system call; the process is ours and not reaped, so that the number is its own.
-            unsafe { libc::kill(self.pid, libc::SIGCHLD) };
-        } else {
-            self.generation.control().missed.fetch_or(1 << (libc::SIGCHLD - 1), AcqRel);
-        }
+        self.give(libc::SIGCHLD);
     }
 }
 

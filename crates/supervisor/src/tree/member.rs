@@ -198,7 +198,13 @@ impl Member {
     /// Its parent has ended.
     pub fn is_orphaned(&mut self) {
         self.parent = None;
-        self.supervisor.generation.control().parent.store(INIT, Release);
+        let control = self.supervisor.generation.control();
+        control.parent.store(INIT, Release);
+        let signal = control.death_signal.load(Acquire) as i32;
+        if (1..32).contains(&signal) {
+            self.supervisor.is_killed |= signal == libc::SIGKILL;
+            self.supervisor.give(signal);
+        }
     }
 
     /// Has the process run on without protection.

@@ -18,6 +18,7 @@ use crate::session::Session;
 use crate::supervisor::Supervisor;
 use libc::pid_t;
 use member::{Left, Member};
+use outlast_image::children::add_usage;
 use outlast_image::inject::option;
 pub use ready::Kindred;
 use ready::Ready;
@@ -161,6 +162,7 @@ impl Supervisor {
     /// The process that the program began with has ended: the others run on, as they would have, but without protection.
     pub(crate) fn end_tree(&mut self) {
         if let Some(mut tree) = self.tree.take() {
+            tree.members.iter_mut().filter(|member| member.parent == Some(ROOT)).for_each(Member::is_orphaned);
             tree.members.iter_mut().for_each(Member::let_go);
             tree.ready.clear();
         }
@@ -206,6 +208,7 @@ impl Tree {
         let mut member = self.members.remove(i);
         // One that has become what it was to be is not made once more, however short it was.
         self.note_birth(root, &member);
+        add_usage(&mut member.last.usage, &member.supervisor.generation.session.children_usage());
         self.tell_of_end(root, member.parent, member.supervisor.meta.pid, end, &member.last);
         // Nobody is there any more for whom its children's statuses would be kept.
         for orphan in self.members.iter_mut().filter(|other| other.parent == Some(member.number)) {

@@ -1,6 +1,7 @@
 //! What processes of a tree want of the supervisor, which knows all of them.
 
 use super::children::child_of;
+use super::sent::Letter;
 use super::Tree;
 use crate::futex;
 use crate::session::Session;
@@ -61,6 +62,11 @@ impl Tree {
                 all().find(|other| other.meta.pid == first).map_or(ended, |other| other.pid)
             }
             kind::TO_PROGRAM => all().find(|other| other.pid == first).map_or(0, |other| other.meta.pid),
+            kind::HAS_GOT => {
+                let Some((_, session)) = self.sessions(root).find(|(of, _)| *of == number) else { return 0 };
+                let letter = Letter::next(session);
+                all().any(|other| other.has_got(&letter)).into()
+            }
             _ => 0,
         }
     }

@@ -34,6 +34,15 @@ impl Tree {
 pub struct Expected([u64; 32]);
 
 impl Supervisor {
+    /// Is it for this process, and does this process have it, or did it take it?
+    pub(super) fn has_got(&self, letter: &Letter) -> bool {
+        let control = self.generation.control();
+        let (1.., Some(taken_at)) = (letter.signal, control.taken_at.get(letter.signal as usize)) else { return false };
+        letter.is_for([self.pid, self.meta.pid], control.pgid.load(Acquire))
+            && (taken_at.load(Acquire) >= letter.at
+                || processes::signals_of(self.pid).pending >> (letter.signal - 1) & 1 != 0)
+    }
+
     /// A signal was sent to it, or to others: it gets it if it was dead just then.
     fn receive_again(&mut self, letter: &Letter) {
         let control = self.generation.control();
@@ -56,11 +65,17 @@ impl Supervisor {
         if has_got {
             return;
         }
-        if is_there && self.recovering.is_none() {
+        self.give(letter.signal);
+    }
+
+    /// Sends the process a standard signal, or its successor if it is dead.
+    pub(super) fn give(&self, signal: i32) {
+        let is_there = self.recovering.is_none() && self.postponed.is_none() && self.kin.is_alive(self.pid);
+        if is_there && !processes::is_ending(self.pid) {
             // SAFETY: plain system call; the process is ours and not reaped, so that the number is its own.
-            unsafe { libc::kill(self.pid, letter.signal) };
+            unsafe { libc::kill(self.pid, signal) };
         } else {
-            self.generation.control().missed.fetch_or(bit, AcqRel);
+            self.generation.control().missed.fetch_or(1 << (signal - 1), AcqRel);
         }
     }
 

@@ -40,6 +40,13 @@ impl Letter {
         }
     }
 
+    /// The one that the process of this session is about to send, or had just sent when it died.
+    pub fn next(session: &Session) -> Self {
+        let control = session.control();
+        let place = &control.signalled[control.signals.load(Acquire) as usize % SIGNALLED];
+        Self::new(control.program_pid.load(Acquire), place)
+    }
+
     /// Is it for the process that the tree knows by one of these numbers, and that is, or was, in this group?
     pub fn is_for(&self, pids: [pid_t; 2], group: pid_t) -> bool {
         pids.contains(&self.to) || self.to == -1 || self.to < -1 && -self.to == group
