@@ -332,7 +332,7 @@ pub struct Control {
     pub children_usage: [AtomicU64; crate::children::USAGE_WORDS],
     /// Engine: the signal that the program of a child is to get when its parent ends; 0: none.
     pub death_signal: AtomicU32,
-    /// Engine: when it took signal `n` last, in CLOCK_MONOTONIC nanoseconds; in trees only. Entry 0 is unused.
+    /// Engine: when it took signal `n` last, in CLOCK_MONOTONIC nanoseconds. Entry 0 is unused.
     pub taken_at: [AtomicU64; 32],
 }
 

@@ -287,6 +287,39 @@ for make in lambda: child_of(answer), waits:
     print(os.waitpid(child, 0)[1], flush=True)";
 
 #[test]
+fn a_stopped_process_that_is_killed_stays_stopped() {
+    let home = Home::new();
+    let (door, file) = (home.door(), home.file("out"));
+    let script = format!(
+        "import os, signal, sys
+child = os.fork()
+while child == 0:
+    signal.pause()
+os.kill(child, signal.SIGSTOP)
+print(os.WIFSTOPPED(os.waitpid(child, os.WUNTRACED)[1]), flush=True)
+os.system({door:?})
+print(os.waitpid(child, os.WUNTRACED | os.WCONTINUED | os.WNOHANG) == (0, 0), file=open({file:?}, 'w'))
+os.kill(child, signal.SIGCONT)
+print(os.WIFCONTINUED(os.waitpid(child, os.WCONTINUED)[1]), flush=True)
+os.kill(child, signal.SIGTERM)
+print(os.waitpid(child, 0)[1])",
+        door = door.wait(),
+    );
+    let child = start(&home, "stopped", &["python3", "-c", &script]);
+    let state = |pid: i32| std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let is_stopped = || programs(&home, "stopped").get(1).is_some_and(|pid| state(*pid).contains(") T "));
+    until("a stopped child", is_stopped);
+    for n in 1..4 {
+        assert!(kill(programs(&home, "stopped")[1]));
+        home.await_event("stopped", "recovered", n);
+        until("a stopped successor", is_stopped);
+    }
+    door.open();
+    assert_eq!(said(&finish(child)).trim(), said(&native(&["sh", "-c", "echo True; echo True; echo 15"])).trim());
+    assert_eq!(std::fs::read_to_string(file).unwrap(), "True\n");
+}
+
+#[test]
 fn the_end_of_a_parent_is_told_of_whoever_was_killed() {
     outlasts_kills(&["python3", "-c", DEATHS], 6);
 }

@@ -1,5 +1,6 @@
 //! Signals sent to the supervisor go to the program; signals of the terminal reach the program by themselves.
 
+use crate::clock;
 use crate::decision::Met;
 use crate::kin::Legacy;
 use crate::processes;
@@ -94,8 +95,14 @@ impl Supervisor {
         if self.postponed.is_some() {
             self.keep_for_later(signal);
         } else if self.kin.has(self.pid) {
-            // SAFETY: plain system call; the process is ours and not reaped, so that the number is its own.
-            unsafe { libc::kill(self.pid, signal) };
+            self.expected.note(signal, clock::monotonic());
+            if (1..32).contains(&signal) && processes::is_ending(self.pid) {
+                // It would meet nobody.
+                self.generation.control().missed.fetch_or(1 << (signal - 1), AcqRel);
+            } else {
+                // SAFETY: plain system call; the process is ours and not reaped, so that the number is its own.
+                unsafe { libc::kill(self.pid, signal) };
+            }
             self.decides.signalled(signal, Met::PassedOn);
         }
     }

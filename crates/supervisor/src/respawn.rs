@@ -234,6 +234,10 @@ impl Supervisor {
                 .pid(self.pid),
         );
         self.note_recovery(resumed);
+        if self.is_stopped {
+            // SAFETY: plain system call; the process is ours and not reaped, so that the number is its own.
+            unsafe { libc::kill(self.pid, libc::SIGSTOP) };
+        }
         // A kill that came while there was no process met nobody.
         if self.is_killed || self.is_meant() {
             self.is_killed = true;

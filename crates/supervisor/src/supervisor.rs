@@ -89,6 +89,8 @@ pub struct Supervisor {
     pub(crate) postponed: Option<Postponed>,
     /// Whether the program could not be brought back while its state may still be good: everything of it stays.
     pub(crate) kept: bool,
+    /// Whether a signal has stopped it, of whose stops another process of the tree is told: its successor is to be stopped as well.
+    pub(crate) is_stopped: bool,
     /// At its threads.
     pub(crate) looking: Looking,
     /// Whether another process of the program has killed this one, and meant it.
@@ -156,6 +158,7 @@ impl Supervisor {
             shortage: None,
             postponed: None,
             kept: false,
+            is_stopped: false,
             looking: Looking::default(),
             is_killed: false,
             is_unborn: false,

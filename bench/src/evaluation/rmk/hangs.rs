@@ -243,7 +243,7 @@ fn sums(
             fs::read_to_string(&path).tried_on(path)?
         }
     };
-    kill_process(running.program_pid()?, Signal::INT).tried("end the server")?;
+    kill_process(running.outer_pid(), Signal::INT).tried("end the server")?;
     running.wait()?;
     Ok((String::from_utf8_lossy(&output.stdout).lines().map(String::from).collect(), log))
 }

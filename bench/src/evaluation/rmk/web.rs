@@ -144,10 +144,9 @@ impl Server {
         Ok((Served { requests, seconds, bytes, mean_us, median_us, p99_us, errors, processor_us }, work))
     }
 
-    /// Ends it as a person would, and waits for that.
+    /// Ends it as a person would, and waits for that. The program's own process may be dead just now, and gets nothing then.
     pub fn end(mut self) -> Outcome<()> {
-        let pid = self.running.program_pid()?;
-        kill_process(pid, Signal::INT).tried("end the server")?;
+        kill_process(self.running.outer_pid(), Signal::INT).tried("end the server")?;
         self.running.wait().map(drop)
     }
 }

@@ -6,7 +6,7 @@
 
 use super::message::{self, Header, Vectors, CONTROL, CONTROL_LEN, DATA, DATA_LEN, HEAD, NAME, NAME_LEN};
 use super::{messages, notifications, offsets, unseen};
-use crate::children::{self, sending};
+use crate::children::sending;
 use crate::commit::{commit, commit_before_call};
 use crate::dispatch::{interruptible, native, visible, Call};
 use crate::inputs;
@@ -195,7 +195,7 @@ fn take(e: &mut Engine, t: &mut Thread, call: &Call, operation: &mut Operation) 
             if r > 0 && !e.queue.is_empty() && records::gives_signals(fd) {
                 e.queue.take_records(bounced(r as u64), t.place);
             }
-            if r > 0 && r % RECORD == 0 && children::are_kept() && records::gives_signals(fd) {
+            if r > 0 && r % RECORD == 0 && e.fds.kind(fd) == kind::ANONYMOUS && records::gives_signals(fd) {
                 bounced(r as u64)
                     .chunks_exact(RECORD as usize)
                     .for_each(|record| sending::note_taken(record[0].into()));

@@ -260,13 +260,20 @@ mod tests {
         let find = |all: Vec<Processor>| all.into_iter().find(|processor| processor.number as usize == own).unwrap();
         let first = find(queues.look());
         let began = std::time::Instant::now();
-        while began.elapsed() < Duration::from_millis(30) {}
-        let runs = find(queues.look()).runs.expect("it is not idle while it looks");
+        // The kernel counts by what its ticks meet, and others may have the processor meanwhile.
+        let runs = loop {
+            let pause = std::time::Instant::now();
+            while pause.elapsed() < Duration::from_millis(30) {}
+            let runs = find(queues.look()).runs.expect("it is not idle while it looks");
+            if !runs.user.is_zero() || began.elapsed() > Duration::from_secs(20) {
+                break runs;
+            }
+        };
         std::thread::sleep(Duration::from_millis(5));
         let last = find(queues.look());
         sched_setaffinity(None, &before).unwrap();
         assert_eq!((runs.thread, runs.process as u32), (gettid().as_raw_nonzero().get(), std::process::id()));
-        assert!(runs.user > Duration::ZERO && runs.user < Duration::from_secs(5) && !runs.is_realtime, "{runs:?}");
+        assert!(runs.user > Duration::ZERO && runs.user < Duration::from_secs(30) && !runs.is_realtime, "{runs:?}");
         assert!(last.switches > first.switches && last.switches - first.switches < 1_000_000, "{first:?} {last:?}");
         assert!(last.waiting < 10_000, "{last:?}");
     }

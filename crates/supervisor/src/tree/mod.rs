@@ -185,8 +185,16 @@ impl Tree {
             member.note_end(legacy);
         }
         match change {
-            Change::Stopped(stop) if member.is_followed(pid) => self.tell_of_stop(root, i, Some(stop.signal)),
-            Change::Continued if member.is_followed(pid) => self.tell_of_stop(root, i, None),
+            Change::Stopped(stop) if member.is_followed(pid) => {
+                // A successor that is stopped again has not done anything in between.
+                if !std::mem::replace(&mut member.supervisor.is_stopped, true) {
+                    self.tell_of_stop(root, i, Some(stop.signal));
+                }
+            }
+            Change::Continued if member.is_followed(pid) => {
+                member.supervisor.is_stopped = false;
+                self.tell_of_stop(root, i, None);
+            }
             Change::Ended(..) if member.is_followed(pid) && !member.supervisor.is_unborn && member.is_stillborn() => {
                 self.forget_stillborn(root, i);
             }

@@ -33,6 +33,14 @@ impl Tree {
 #[derive(Debug, Default)]
 pub struct Expected([u64; 32]);
 
+impl Expected {
+    pub(crate) fn note(&mut self, signal: i32, at: u64) {
+        if let Some(place) = self.0.get_mut(signal as usize) {
+            *place = at;
+        }
+    }
+}
+
 impl Supervisor {
     /// Is it for this process, and does this process have it, or did it take it?
     pub(super) fn has_got(&self, letter: &Letter) -> bool {
@@ -60,11 +68,12 @@ impl Supervisor {
             return;
         }
         if signals.ignored & bit == 0 {
-            self.expected.0[letter.signal as usize] = letter.at;
+            self.expected.note(letter.signal, letter.at);
         }
         if has_got {
             return;
         }
+        self.is_stopped &= letter.signal != libc::SIGCONT;
         self.give(letter.signal);
     }
 
