@@ -2,6 +2,7 @@
 
 use super::sent::Letter;
 use super::Tree;
+use crate::clock;
 use crate::credentials::Credentials;
 use crate::processes;
 use crate::supervisor::Supervisor;
@@ -33,9 +34,15 @@ impl Tree {
 #[derive(Debug, Default)]
 pub struct Expected([u64; 32]);
 
+/// How long, in nanoseconds, a process may take to note what the kernel has handed out to it. What it takes in ways that are not noted is not
+/// to come again much later.
+const NOTED_WITHIN: u64 = 2_000_000_000;
+/// Nobody notes that it was stopped.
+const STOPPING: [i32; 4] = [libc::SIGSTOP, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
+
 impl Expected {
     pub(crate) fn note(&mut self, signal: i32, at: u64) {
-        if let Some(place) = self.0.get_mut(signal as usize) {
+        if let Some(place) = self.0.get_mut(signal as usize).filter(|_| !STOPPING.contains(&signal)) {
             *place = at;
         }
     }
@@ -91,9 +98,9 @@ impl Supervisor {
     /// The process has died. What the kernel had handed out to it, and it had not taken note of yet, it gets once more; as what was pending.
     pub(crate) fn keep_expected(&mut self) {
         let control = self.generation.control();
-        let sent = std::mem::take(&mut self.expected).0;
+        let (sent, now) = (std::mem::take(&mut self.expected).0, clock::monotonic());
         for (signal, (sent, taken)) in sent.into_iter().zip(&control.taken_at).enumerate().skip(1) {
-            if sent > taken.load(Acquire) {
+            if sent > taken.load(Acquire) && now.saturating_sub(sent) < NOTED_WITHIN {
                 control.missed.fetch_or(1 << (signal - 1), AcqRel);
             }
         }
