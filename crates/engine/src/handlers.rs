@@ -195,11 +195,11 @@ unsafe fn answer(sig: i32, info: &mut [u64; 16], uc: &mut Ucontext) {
     }
     if t.native == 0 && !synchronous && sig != SIGENGINE {
         in_hand::hold(t, info);
+        children::sending::note_taken(sig);
     }
     if let Some(taken) = control().taken.get(sig as usize) {
         taken.fetch_add(1, Relaxed);
     }
-    children::sending::note_taken(sig);
     let rip = uc.regs.rip;
     if sig == SIGSYS && t.native == SHARED {
         return shared_child::redirect(t, uc);
