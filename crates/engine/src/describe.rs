@@ -2,6 +2,7 @@
 //! working directory.
 
 use crate::calls::{directory, own_pidfds, owners};
+use crate::fresh;
 use crate::state::{object, Engine};
 use crate::sys::{err, nr, syscall};
 use outlast_image::descriptor::{descriptor_kind as kind, Descriptor};
@@ -11,12 +12,66 @@ pub fn changed(e: &mut Engine) {
     if e.directory_dirty {
         directory::describe(e);
     }
+    if e.fds.take_many_touched() {
+        for fd in 0..e.fds.end() {
+            one(e, fd);
+        }
+        e.fds.fresh.forget_all();
+        return;
+    }
+    let mut lives_on = [-1; fresh::ROOM];
+    let mut count = 0;
     while let Some(fd) = e.fds.next_touched() {
-        if e.fds.is_open(fd) {
-            put(e, fd);
-        } else if e.store().object(object::DESCRIPTOR, fd as u64, &mut []).is_some() {
+        if !one(e, fd) && count < lives_on.len() {
+            lives_on[count] = fd;
+            count += 1;
+        }
+    }
+    e.fds.fresh.forget_all();
+    lives_on[..count].iter().for_each(|&fd| e.fds.look_again(fd));
+}
+
+/// False: only what the call has told that opened it is put down, which is to be made good should it live longer.
+fn one(e: &mut Engine, fd: i32) -> bool {
+    if !e.fds.is_open(fd) {
+        if e.store().object(object::DESCRIPTOR, fd as u64, &mut []).is_some() {
             e.store().delete(object::DESCRIPTOR, fd as u64);
         }
+        return true;
+    }
+    let is_fresh = e.fds.fresh.get(fd).is_some();
+    if is_fresh {
+        put_fresh(e, fd);
+    } else {
+        put(e, fd);
+    }
+    !is_fresh
+}
+
+fn put_fresh(e: &mut Engine, fd: i32) {
+    let Some(fresh) = e.fds.fresh.get(fd).copied() else { return };
+    let d = Descriptor {
+        fd: fd as u32,
+        kind: kind::REGULAR,
+        flags: fresh.flags,
+        fd_flags: fresh.fd_flags,
+        offset: if e.fds.is_unmoved(fd) { 0 } else { offset(fd) },
+        dev: fresh.dev,
+        inode: fresh.inode,
+        path_len: fresh.path().len() as u32,
+        ..Default::default()
+    };
+    e.store().put2(object::DESCRIPTOR, fd as u64, bytemuck::bytes_of(&d), fresh.path());
+}
+
+/// 0: it has none.
+fn offset(fd: i32) -> u64 {
+    // SAFETY: lseek(fd, 0, SEEK_CUR) has no effect.
+    let offset = unsafe { syscall!(nr::LSEEK, fd, 0, 1) };
+    if err::is(offset) {
+        0
+    } else {
+        offset as u64
     }
 }
 
@@ -39,8 +94,7 @@ fn put(e: &mut Engine, fd: i32) {
             }
         }
         if kind == kind::REGULAR {
-            let offset = syscall!(nr::LSEEK, fd, 0, 1);
-            d.offset = if err::is(offset) { 0 } else { offset as u64 };
+            d.offset = offset(fd);
         }
         if matches!(kind, kind::REGULAR | kind::DIRECTORY | kind::CHARACTER | kind::TERMINAL | kind::BLOCK) {
             let mut link = [0u8; 32];

@@ -1,5 +1,6 @@
 //! What the engine knows of the program's descriptors: which are open, what they are, whose offset is noted.
 
+use crate::fresh;
 use crate::noted::is_stream;
 use crate::one_shot;
 use crate::own_descriptors::Passing;
@@ -34,9 +35,13 @@ pub struct Descriptors {
     /// Closed by the program since the last commit, but kept: hidden number and the number it had.
     delayed: [(i32, i32); DELAYED],
     delayed_count: usize,
-    /// Opened, closed or moved since the last commit.
+    /// Opened, closed or moved since the last commit, each once.
     touched: [i32; TOUCHED],
     touched_count: usize,
+    /// More were than are remembered.
+    were_many_touched: bool,
+    /// Opened since the last commit.
+    pub fresh: fresh::Table,
 }
 
 /// Descriptors whose change is remembered one by one; more than that and all are looked at.
@@ -141,10 +146,16 @@ impl Descriptors {
             delayed_count: 0,
             touched: [0; TOUCHED],
             touched_count: 0,
+            were_many_touched: false,
+            fresh: fresh::Table::NONE,
         }
     }
 
     fn touch(&mut self, fd: i32) {
+        if self.touched[..self.touched_count].contains(&fd) {
+            return;
+        }
+        self.were_many_touched |= self.touched_count == TOUCHED;
         if self.touched_count < TOUCHED {
             self.touched[self.touched_count] = fd;
             self.touched_count += 1;
@@ -163,6 +174,20 @@ impl Descriptors {
     pub fn next_touched(&mut self) -> Option<i32> {
         self.touched_count = self.touched_count.checked_sub(1)?;
         Some(self.touched[self.touched_count])
+    }
+
+    /// Have more changed since the last commit than are remembered? Any of them may be one then. Asked once.
+    pub fn take_many_touched(&mut self) -> bool {
+        let were_many = core::mem::take(&mut self.were_many_touched);
+        if were_many {
+            self.touched_count = 0;
+        }
+        were_many
+    }
+
+    /// To be looked at again by the next commit.
+    pub fn look_again(&mut self, fd: i32) {
+        self.touch(fd);
     }
 
     /// Is the number the engine's? One of its own, or one that hides what the program closed.
@@ -197,11 +222,20 @@ impl Descriptors {
         self.words = self.words.max(fd / 64 + 1);
         self.dirty = true;
         self.touch(fd as i32);
+        self.fresh.forget(fd as i32);
         if fd < CACHED {
             self.kinds[fd] = 0;
             self.noted[fd] = 0;
             self.sources[fd] = 0;
             self.shared[fd / 64] &= !(1 << (fd % 64));
+        }
+    }
+
+    /// One appeared that a call opened by this path, with these flags.
+    pub fn opened_by(&mut self, fd: i64, path: u64, flags: u64) {
+        self.opened(fd);
+        if self.is_open(fd as i32) && (fd as usize) < CACHED {
+            self.fresh.opened(fd as i32, path, flags);
         }
     }
 
@@ -240,6 +274,7 @@ impl Descriptors {
             self.open[fd as usize / 64] &= !(1 << (fd % 64));
             self.dirty = true;
             self.touch(fd);
+            self.fresh.forget(fd);
             one_shot::closed(fd);
             if (fd as usize) < CACHED {
                 self.kinds[fd as usize] = 0;
@@ -255,13 +290,27 @@ impl Descriptors {
         match self.kinds.get(fd as usize) {
             Some(&k) if k != 0 => (k & !(IS_MEMORY | COPIES)) as u32,
             _ => {
-                let k = classify(fd);
+                let mount = self.fresh.get(fd).map(|fresh| fresh.mount);
+                let k = if mount.is_some() { kind::REGULAR } else { classify(fd) };
                 if fd >= 0 && (fd as usize) < CACHED {
-                    self.kinds[fd as usize] = k as u8 | if k == kind::REGULAR { bits_of(fd) } else { 0 };
+                    self.kinds[fd as usize] = k as u8 | if k == kind::REGULAR { self.bits(fd, mount) } else { 0 };
                 }
                 k
             }
         }
+    }
+
+    /// The bits for a regular file, on this mount if that is known.
+    fn bits(&mut self, fd: i32, mount: Option<u64>) -> u8 {
+        // One that was just opened is so without O_DIRECT.
+        if mount.is_some_and(|mount| self.fresh.copies(mount)) {
+            return COPIES;
+        }
+        let bits = bits_of(fd);
+        if let Some(mount) = mount.filter(|_| bits == COPIES) {
+            self.fresh.note_copying(mount);
+        }
+        bits
     }
 
     /// May a write there change the program's own memory?
@@ -280,6 +329,12 @@ impl Descriptors {
     pub fn forget_kinds(&mut self) {
         self.kinds = [0; CACHED];
         self.sources = [0; CACHED];
+        self.fresh.forget_all();
+    }
+
+    /// Has its offset not moved since it was opened, if that was since the last commit?
+    pub fn is_unmoved(&self, fd: i32) -> bool {
+        self.noted.get(fd as usize) == Some(&0)
     }
 
     /// What tells the stream that `fd` reads from apart from all others, as long as it is open; `None`: it is no stream.
@@ -316,6 +371,7 @@ impl Descriptors {
         self.has_kin = false;
         self.words = 0;
         self.delayed_count = 0;
+        self.fresh.forget_all();
     }
 
     /// Fills the table from the kernel's.

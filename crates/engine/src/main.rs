@@ -25,6 +25,7 @@ mod entry;
 mod failure;
 mod folding;
 mod frame;
+mod fresh;
 mod gate;
 mod gathered;
 mod group;

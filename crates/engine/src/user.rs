@@ -86,6 +86,24 @@ pub fn read_bytes(addr: u64, bytes: &mut [u8]) -> bool {
         && unsafe { copy_guarded(bytes.as_mut_ptr(), addr as *const u8, bytes.len() as u64) == 0 }
 }
 
+/// Copies a path; its length without the NUL. `None`: it is empty, does not fit, or cannot be read.
+pub fn read_path(at: u64, to: &mut [u8]) -> Option<usize> {
+    let mut len = 0;
+    while len < to.len() {
+        // Not beyond the page in which the path may end.
+        let step = (4096 - (at + len as u64) as usize % 4096).min(to.len() - len);
+        let part = &mut to[len..len + step];
+        if !read_bytes(at + len as u64, part) {
+            return None;
+        }
+        if let Some(end) = part.iter().position(|&b| b == 0) {
+            return Some(len + end).filter(|&n| n > 0);
+        }
+        len += step;
+    }
+    None
+}
+
 /// Can a page be read that is there?
 pub fn is_readable(page: u64) -> bool {
     let mut byte = 0u8;

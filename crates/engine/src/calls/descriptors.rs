@@ -74,6 +74,7 @@ pub fn open(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
             let r = copy.unwrap_or_else(|| interruptible(t, call));
             match call.nr {
                 nr::DUP => e.fds.opened_as(r, call.fd()),
+                nr::OPEN | nr::OPENAT if copy.is_none() => e.fds.opened_by(r, path, flags),
                 _ => e.fds.opened(r),
             }
             if call.nr == nr::PIDFD_OPEN {
@@ -289,6 +290,8 @@ pub fn fcntl(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
                 if e.store().journal_append(journal::FD_FLAGS, bytemuck::bytes_of(&entry)).is_err() {
                     return redo(e, t, call);
                 }
+                e.fds.fresh.forget(call.fd());
+                e.fds.changed(call.fd());
             }
             native(call)
         }

@@ -42,12 +42,10 @@ pub fn open(e: &Engine, t: &Thread, path: u64, flags: u64) -> Option<i64> {
 /// Is it one of the names of that file?
 fn is_own(path: u64, pid: u32, tid: u32) -> bool {
     let mut given = [0u8; 48];
-    let Some(len) = (0..given.len()).find(|&i| {
-        given[i] = user::read::<u8>(path.wrapping_add(i as u64)).unwrap_or(0);
-        given[i] == 0
-    }) else {
+    if user::read::<[u8; 6]>(path).is_some_and(|start| start != *b"/proc/") {
         return false;
-    };
+    }
+    let Some(len) = user::read_path(path, &mut given) else { return false };
     let Some(middle) = given[..len].strip_prefix(b"/proc/").and_then(|rest| rest.strip_suffix(b"/maps")) else {
         return false;
     };

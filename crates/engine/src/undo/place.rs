@@ -26,7 +26,7 @@ impl Place {
     /// The name that a call gives by a folder's descriptor and the address of a path. `None`: the call will fail.
     pub fn named(dir: i64, path: u64) -> Option<Place> {
         let mut text = [0u8; PATH_MAX + 1];
-        let len = read_path(path, &mut text[..PATH_MAX])?;
+        let len = user::read_path(path, &mut text[..PATH_MAX])?;
         let end = text[..len].iter().rposition(|&b| b != b'/')? + 1;
         let start = text[..end].iter().rposition(|&b| b == b'/').map_or(0, |slash| slash + 1);
         let (mut name, name_len) = ([0u8; NAME_MAX + 1], end - start);
@@ -136,22 +136,4 @@ pub fn path_of(fd: i32, path: &mut [u8; PATH_MAX]) -> Option<usize> {
     // SAFETY: readlinkat writes at most as many bytes as there is room for.
     let n = unsafe { syscall!(nr::READLINKAT, AT_FDCWD, link.as_ptr(), path.as_mut_ptr(), PATH_MAX) };
     usize::try_from(n).ok().filter(|&n| n < PATH_MAX)
-}
-
-/// Copies a path of the program's; its length without the NUL.
-fn read_path(at: u64, to: &mut [u8]) -> Option<usize> {
-    let mut len = 0;
-    while len < to.len() {
-        // Not beyond the page in which the path may end.
-        let step = (4096 - (at + len as u64) as usize % 4096).min(to.len() - len);
-        let part = &mut to[len..len + step];
-        if !user::read_bytes(at + len as u64, part) {
-            return None;
-        }
-        if let Some(end) = part.iter().position(|&b| b == 0) {
-            return Some(len + end).filter(|&n| n > 0);
-        }
-        len += step;
-    }
-    None
 }
