@@ -17,6 +17,7 @@ mod redis;
 mod respawn;
 mod rollback;
 mod sections;
+mod servers;
 mod startup;
 mod threads;
 
@@ -38,6 +39,7 @@ use redis::Redis;
 use respawn::Respawn;
 use rollback::Rollback;
 use sections::Sections;
+use servers::Servers;
 use startup::Startup;
 use threads::Threads;
 
@@ -56,6 +58,8 @@ pub fn all() -> Vec<Box<dyn Measurement>> {
         Box::new(Calls),
         Box::new(Threads),
         Box::new(Redis),
+        Box::new(Servers::nginx()),
+        Box::new(Servers::apache()),
         Box::new(Rollback),
         Box::new(Modules),
         Box::new(Plugins),

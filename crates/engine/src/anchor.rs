@@ -139,6 +139,7 @@ pub fn renew_around(seq: u64, call: impl FnOnce() -> i64) -> (i64, Option<Renewa
     // SAFETY: watches a process that the engine made.
     let watch = Passing::of(|| unsafe { syscall!(nr::PIDFD_OPEN, old, 0) }).ok();
     c.next_anchor.store(0, Release);
+    c.past_anchor.store(0, Release);
     c.next_anchor_seq.store(seq + 1, Release);
     let r = call();
     if err::is(r) {
@@ -157,6 +158,8 @@ impl Renewal {
     /// The next commit is published: the old anchor ends, and is gone when this returns.
     pub fn finish(self) {
         let c = control();
+        // A program that has given up rights may not kill it; it ends by itself.
+        c.past_anchor.store(self.old, Release);
         settle();
         futex_wake(&c.anchor_command);
         // SAFETY: watches and ends a process that the engine made.
@@ -167,6 +170,7 @@ impl Renewal {
                 while syscall!(nr::POLL, &raw mut p, 1, -1i64) == err::EINTR {}
             }
         }
+        c.past_anchor.store(0, Release);
     }
 }
 
@@ -209,6 +213,7 @@ fn role(me: i32, newborn: bool) -> Role {
     let chosen = if seq != 0 && next > 0 && committed() >= seq { next } else { now };
     match () {
         _ if chosen == me => Role::Serving,
+        _ if c.past_anchor.load(Acquire) == me => Role::Over,
         _ if next == me || now == me || newborn => Role::Waiting,
         _ => Role::Over,
     }

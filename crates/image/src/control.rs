@@ -237,6 +237,8 @@ pub struct Control {
     pub next_anchor: AtomicI32,
     /// Engine: see `next_anchor`; 0 for none.
     pub next_anchor_seq: AtomicU64,
+    /// Engine: the anchor that another one has just taken over from, until it has ended; 0 for none.
+    pub past_anchor: AtomicI32,
     /// Supervisor, for the kernel: address of the next entry of its list of robust futexes.
     pub supervisor_entry: AtomicU64,
     /// See [`supervisor`]. A futex.
