@@ -85,6 +85,7 @@ mod tracker;
 mod undo;
 mod unreadable;
 mod user;
+mod vector;
 mod vm_flags;
 mod waiting;
 mod ways;

@@ -55,8 +55,13 @@ pub const GROUP_BASE: u64 = CHILD_BASE + SESSION_LEN;
 /// Bytes of that.
 pub const GROUP_LEN: u64 = 20 * PAGE;
 
+/// Where memory that is shared with other processes is mapped once more, for the engine to write to.
+pub const ALIAS_BASE: u64 = (GROUP_BASE + GROUP_LEN).next_multiple_of(1 << 21);
+/// Room for that.
+pub const ALIAS_LEN: u64 = 1 << 42;
+
 /// End of everything that is the engine's.
-pub const ENGINE_END: u64 = GROUP_BASE + GROUP_LEN;
+pub const ENGINE_END: u64 = ALIAS_BASE + ALIAS_LEN;
 /// End of user addresses with four-level page tables.
 pub const USER_END: u64 = 0x7fff_ffff_f000;
 

@@ -65,7 +65,7 @@ pub fn restore(e: &mut Engine) {
     image::move_kernel_mappings(e);
     image::set_bounds(e);
     e.lazy_count = 0;
-    e.shared_memory.clear();
+    shared_memory::forget(e);
     segments::reset();
     let mut came = Came { last: Last::default(), bringing: Bringing::default(), object };
     for m in Regions::new(object) {

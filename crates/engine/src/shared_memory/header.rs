@@ -108,6 +108,13 @@ impl Header {
         true
     }
 
+    /// Puts back the first page that is kept, which lies at `at`, and keeps none.
+    pub fn put_back(&self, at: u64) {
+        // SAFETY: nobody else writes there while this process has the lock.
+        unsafe { core::ptr::copy_nonoverlapping(kept(0), at as *mut u8, PAGE as usize) };
+        self.count.store(0, Release);
+    }
+
     /// The pages that are kept.
     pub fn pages(&self) -> impl Iterator<Item = u64> + '_ {
         let n = (self.count.load(Acquire) as usize).min(PAGES);

@@ -2,14 +2,19 @@
 //!
 //! Others see what is written there at once, so that each write is an event that is seen from outside, and the commit that covers it may
 //! not come later: a process that went back behind it would count twice, or wait for a lock that it holds itself. From the first fork on,
-//! such memory cannot be written to. A write traps, is made by itself (a single step) while its process holds the group's lock, and
-//! committed before anybody else may write ([`step`]); whoever dies in between leaves behind what was there before, which its successor
-//! puts back ([`header`]). Nothing that is the group's is rolled back otherwise.
+//! such memory cannot be written to. A write traps, is made by itself while its process holds the group's lock, and committed before anybody
+//! else may write; whoever dies in between leaves behind what was there before, which its successor puts back ([`header`]). Nothing that
+//! is the group's is rolled back otherwise.
+//!
+//! The engine makes the write ([`made`]) by a mapping of its own ([`alias`]). An instruction that it does not know the processor makes, in
+//! a page that is opened for it, and traps once more ([`step`]).
 //!
 //! Anonymous memory becomes that of a file without a name at the fork, so that a process made later can map it.
 
+mod alias;
 mod convert;
 mod header;
+mod made;
 mod step;
 mod table;
 
@@ -68,7 +73,7 @@ pub fn share(e: &mut Engine) -> bool {
             convert::is_no_more_its_own(e, region);
             has_segments = true;
         }
-        if !e.shared_memory.add(region) {
+        if !enter(e, region.start, region.end, region.prot) {
             return false;
         }
         protect(region.start, region.end, region.prot & !PROT_WRITE);
@@ -95,14 +100,28 @@ fn is_to_be_shared(m: &Mapped<'_>) -> bool {
 
 /// A region of the commit, the group's, is mapped again.
 pub fn recall(e: &mut Engine, region: &Region) {
-    e.shared_memory.add(region);
+    enter(e, region.start, region.end, region.prot);
     protect(region.start, region.end, region.prot & !PROT_WRITE);
     dispatch::slow_down_writing();
 }
 
+/// Notes what is mapped there as the group's. False: there is no room.
+fn enter(e: &mut Engine, start: u64, end: u64, prot: u32) -> bool {
+    unmapped(e, start, end);
+    let alias = alias::make(e, start, end);
+    e.shared_memory.put(Range { start, end, prot, alias })
+}
+
 /// The program maps nothing of the group's there any more.
 pub fn unmapped(e: &mut Engine, start: u64, end: u64) {
+    e.shared_memory.each(start, end, alias::drop);
     e.shared_memory.remove(start, end);
+}
+
+/// Nothing of the group's is mapped any more.
+pub fn forget(e: &mut Engine) {
+    alias::drop_all();
+    e.shared_memory.clear();
 }
 
 /// The program has given memory another protection.
@@ -115,16 +134,16 @@ pub fn protected(e: &mut Engine, start: u64, end: u64, prot: u32) {
 pub fn moved(e: &mut Engine, old: (u64, u64), new: (u64, u64), keeps_old: bool) {
     let Some(range) = e.shared_memory.find(old.0) else { return };
     if !keeps_old {
-        e.shared_memory.remove(old.0, old.1);
+        unmapped(e, old.0, old.1);
     }
-    e.shared_memory.put(Range { start: new.0, end: new.1, prot: range.prot });
+    enter(e, new.0, new.1, range.prot);
     close(e, new.0, new.1);
 }
 
 /// The program goes on without the engine, or ends: the kernel may write there for it.
 pub fn give_back(e: &mut Engine) {
     e.shared_memory.each(0, u64::MAX, |range| protect(range.start, range.end, range.prot));
-    e.shared_memory.clear();
+    forget(e);
 }
 
 /// Lets who cannot be trapped write in the page: the engine itself, the kernel in a call, a child that shares all memory. Until

@@ -1,7 +1,7 @@
-//! One write to the group's memory: the instruction that trapped is made by itself, and then committed.
+//! One write to the group's memory: the instruction that trapped is made by itself, by the engine or by the processor, and then committed.
 
 use super::header::header;
-use super::{protect, PROT_WRITE};
+use super::{made, protect, PROT_WRITE};
 use crate::commit::commit_stopped;
 use crate::control::phase;
 use crate::frame::Ucontext;
@@ -75,6 +75,12 @@ unsafe fn begin(e: &mut Engine, t: &mut Thread, uc: &mut Ucontext, page: u64, pr
         }
         let seq = e.store().seq();
         header().lock(e, seq);
+        keep_context(t, uc);
+        if made::make(e, t) {
+            uc.regs = t.regs;
+            finish(e, t, uc);
+            return true;
+        }
         e.shared_memory.step =
             Step { is_on: true, mask: uc.sigmask, traps: uc.regs.eflags & TRAP_FLAG != 0, was_knocked_at: false };
         uc.regs.eflags |= TRAP_FLAG;
@@ -93,6 +99,12 @@ unsafe fn begin(e: &mut Engine, t: &mut Thread, uc: &mut Ucontext, page: u64, pr
 unsafe fn end(e: &mut Engine, t: &mut Thread, uc: &mut Ucontext) -> bool {
     close(e, uc);
     keep_context(t, uc);
+    finish(e, t, uc);
+    true
+}
+
+/// Commits the write that was made, and goes on behind it.
+unsafe fn finish(e: &mut Engine, t: &mut Thread, uc: &mut Ucontext) {
     commit_stopped(e, t, PendingCall::default());
     world::resume();
     header().unlock();
@@ -100,13 +112,12 @@ unsafe fn end(e: &mut Engine, t: &mut Thread, uc: &mut Ucontext) -> bool {
     depart(t);
     if native::is_everywhere() {
         native::leave_frame(t, uc);
-        return true;
+        return;
     }
     phase(at::PROGRAM);
     if core::mem::take(&mut e.shared_memory.step.was_knocked_at) {
         syscall!(nr::TGKILL, syscall!(nr::GETPID), t.real_tid, SIGENGINE);
     }
-    true
 }
 
 /// The instruction has failed of itself, and has written nothing.

@@ -2,7 +2,7 @@
 
 use crate::regions::Mapped;
 use crate::state::engine;
-use outlast_image::region::{region_flag, Region};
+use outlast_image::region::region_flag;
 
 /// Ranges that fit.
 pub const ROOM: usize = 128;
@@ -14,6 +14,16 @@ pub struct Range {
     pub end: u64,
     /// `PROT_*`, as the program wants it.
     pub prot: u32,
+    /// Where the engine has it mapped, too; 0: nowhere.
+    pub alias: u64,
+}
+
+impl Range {
+    /// The part from `start` to `end`.
+    pub fn part(self, start: u64, end: u64) -> Range {
+        let alias = if self.alias == 0 { 0 } else { self.alias + (start - self.start) };
+        Range { start, end, alias, ..self }
+    }
 }
 
 /// All ranges of a process, in no order.
@@ -28,7 +38,7 @@ pub struct SharedMemory {
 
 impl SharedMemory {
     pub const NONE: SharedMemory = SharedMemory {
-        ranges: [Range { start: 0, end: 0, prot: 0 }; ROOM],
+        ranges: [Range { start: 0, end: 0, prot: 0, alias: 0 }; ROOM],
         count: 0,
         is_open: false,
         step: super::step::Step::NONE,
@@ -44,11 +54,6 @@ impl SharedMemory {
     }
 
     /// False: there is no room.
-    pub fn add(&mut self, r: &Region) -> bool {
-        self.remove(r.start, r.end);
-        self.put(Range { start: r.start, end: r.end, prot: r.prot })
-    }
-
     pub fn put(&mut self, range: Range) -> bool {
         let fits = self.count < ROOM;
         if fits {
@@ -66,8 +71,14 @@ impl SharedMemory {
     /// Calls `f` with the part in `start..end` of each range.
     pub fn each(&self, start: u64, end: u64, mut f: impl FnMut(Range)) {
         for r in self.ranges[..self.count].iter().filter(|r| r.start < end && start < r.end) {
-            f(Range { start: r.start.max(start), end: r.end.min(end), ..*r });
+            f(r.part(r.start.max(start), r.end.min(end)));
         }
+    }
+
+    /// Behind all aliases; `none` if there is none.
+    pub fn aliases_end(&self, none: u64) -> u64 {
+        let ranges = self.ranges[..self.count].iter().filter(|r| r.alias != 0);
+        ranges.map(|r| r.alias + (r.end - r.start)).max().unwrap_or(none)
     }
 
     pub fn remove(&mut self, start: u64, end: u64) {
@@ -80,16 +91,16 @@ impl SharedMemory {
             }
             self.count -= 1;
             self.ranges[i] = self.ranges[self.count];
-            for piece in [Range { end: start, ..r }, Range { start: end, ..r }] {
-                if piece.start < piece.end {
-                    self.put(piece);
+            for (start, end) in [(r.start, start), (end, r.end)] {
+                if start < end {
+                    self.put(r.part(start, end));
                 }
             }
         }
     }
 
     pub fn protect(&mut self, start: u64, end: u64, prot: u32) {
-        let (mut parts, mut count) = ([Range { start: 0, end: 0, prot }; ROOM], 0);
+        let (mut parts, mut count) = ([Range { start: 0, end: 0, prot, alias: 0 }; ROOM], 0);
         self.each(start, end, |r| {
             parts[count] = Range { prot, ..r };
             count += 1;
