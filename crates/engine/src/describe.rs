@@ -2,7 +2,6 @@
 //! working directory.
 
 use crate::calls::{directory, own_pidfds, owners};
-use crate::fresh;
 use crate::state::{object, Engine};
 use crate::sys::{err, nr, syscall};
 use outlast_image::descriptor::{descriptor_kind as kind, Descriptor};
@@ -13,39 +12,22 @@ pub fn changed(e: &mut Engine) {
         directory::describe(e);
     }
     if e.fds.take_many_touched() {
-        for fd in 0..e.fds.end() {
-            one(e, fd);
-        }
-        e.fds.fresh.forget_all();
-        return;
+        (0..e.fds.end()).for_each(|fd| one(e, fd));
     }
-    let mut lives_on = [-1; fresh::ROOM];
-    let mut count = 0;
     while let Some(fd) = e.fds.next_touched() {
-        if !one(e, fd) && count < lives_on.len() {
-            lives_on[count] = fd;
-            count += 1;
-        }
+        one(e, fd);
     }
-    e.fds.fresh.forget_all();
-    lives_on[..count].iter().for_each(|&fd| e.fds.look_again(fd));
+    e.fds.grow_up();
 }
 
-/// False: only what the call has told that opened it is put down, which is to be made good should it live longer.
-fn one(e: &mut Engine, fd: i32) -> bool {
-    if !e.fds.is_open(fd) {
-        if e.store().object(object::DESCRIPTOR, fd as u64, &mut []).is_some() {
-            e.store().delete(object::DESCRIPTOR, fd as u64);
-        }
-        return true;
-    }
-    let is_fresh = e.fds.fresh.get(fd).is_some();
-    if is_fresh {
+fn one(e: &mut Engine, fd: i32) {
+    if e.fds.fresh.get(fd).is_some() {
         put_fresh(e, fd);
-    } else {
+    } else if e.fds.is_open(fd) {
         put(e, fd);
+    } else if e.store().object(object::DESCRIPTOR, fd as u64, &mut []).is_some() {
+        e.store().delete(object::DESCRIPTOR, fd as u64);
     }
-    !is_fresh
 }
 
 fn put_fresh(e: &mut Engine, fd: i32) {

@@ -40,7 +40,7 @@ pub struct Descriptors {
     touched_count: usize,
     /// More were than are remembered.
     were_many_touched: bool,
-    /// Opened since the last commit.
+    /// Opened just now.
     pub fresh: fresh::Table,
 }
 
@@ -185,11 +185,6 @@ impl Descriptors {
         were_many
     }
 
-    /// To be looked at again by the next commit.
-    pub fn look_again(&mut self, fd: i32) {
-        self.touch(fd);
-    }
-
     /// Is the number the engine's? One of its own, or one that hides what the program closed.
     #[inline]
     pub fn is_own(&self, fd: i32) -> bool {
@@ -235,7 +230,9 @@ impl Descriptors {
     pub fn opened_by(&mut self, fd: i64, path: u64, flags: u64) {
         self.opened(fd);
         if self.is_open(fd as i32) && (fd as usize) < CACHED {
-            self.fresh.opened(fd as i32, path, flags);
+            if let Some(old) = self.fresh.opened(fd as i32, path, flags) {
+                self.touch(old);
+            }
         }
     }
 
@@ -329,10 +326,19 @@ impl Descriptors {
     pub fn forget_kinds(&mut self) {
         self.kinds = [0; CACHED];
         self.sources = [0; CACHED];
-        self.fresh.forget_all();
+        while let Some(fd) = self.fresh.take() {
+            self.touch(fd);
+        }
     }
 
-    /// Has its offset not moved since it was opened, if that was since the last commit?
+    /// A commit has described all. Who has been fresh for long is to be described anew.
+    pub fn grow_up(&mut self) {
+        while let Some(fd) = self.fresh.grow_up() {
+            self.touch(fd);
+        }
+    }
+
+    /// Has its offset not moved since it was opened?
     pub fn is_unmoved(&self, fd: i32) -> bool {
         self.noted.get(fd as usize) == Some(&0)
     }
@@ -371,7 +377,7 @@ impl Descriptors {
         self.has_kin = false;
         self.words = 0;
         self.delayed_count = 0;
-        self.fresh.forget_all();
+        self.fresh = fresh::Table::NONE;
     }
 
     /// Fills the table from the kernel's.

@@ -1,8 +1,8 @@
 //! Descriptors that were just opened: the call that did so says most of what a commit has to say of them.
 //!
 //! Many programs open a file, read it and close it, for each request that they serve. Asking the kernel for its name alone costs more
-//! than the commit. So the commit that follows describes such a descriptor by the path that the program has given; it is asked
-//! for everything once it lives longer.
+//! than the commit. So the next commits describe such a descriptor by the path that the program has given; the kernel is asked for
+//! everything once it has lived for a while.
 
 use crate::sys::syscall;
 use crate::user;
@@ -25,7 +25,9 @@ const O_NONBLOCK: u64 = 0o4000;
 const PLAIN: u64 = O_ACCMODE | O_NONBLOCK | O_CLOEXEC | O_LARGEFILE;
 
 /// How many are remembered.
-pub const ROOM: usize = 4;
+const ROOM: usize = 4;
+/// How many commits describe it by what the call has said.
+const YOUTH: u8 = 100;
 /// Longest path that is.
 const PATH: usize = 256;
 /// File systems whose kind is remembered.
@@ -45,31 +47,43 @@ pub struct Fresh {
     pub mount: u64,
     path: [u8; PATH],
     path_len: usize,
+    /// Commits that are left to it.
+    youth: u8,
 }
 
 impl Fresh {
     const NONE: Fresh =
-        Fresh { fd: -1, flags: 0, fd_flags: 0, dev: 0, inode: 0, mount: 0, path: [0; PATH], path_len: 0 };
+        Fresh { fd: -1, flags: 0, fd_flags: 0, dev: 0, inode: 0, mount: 0, path: [0; PATH], path_len: 0, youth: 0 };
 
     pub fn path(&self) -> &[u8] {
         &self.path[..self.path_len]
     }
 }
 
-/// Those of the time since the last commit.
+/// Those of the last while.
 pub struct Table {
     all: [Fresh; ROOM],
     next: usize,
+    /// There may be some.
+    any: bool,
     /// Mounts that copy what is read.
     copying: [u64; MOUNTS],
     next_mount: usize,
 }
 
 impl Table {
-    pub const NONE: Table = Table { all: [Fresh::NONE; ROOM], next: 0, copying: [0; MOUNTS], next_mount: 0 };
+    pub const NONE: Table =
+        Table { all: [Fresh::NONE; ROOM], next: 0, any: false, copying: [0; MOUNTS], next_mount: 0 };
 
-    /// The call that opened `fd` named this path, and these flags. What it says does not suffice: nothing is remembered.
-    pub fn opened(&mut self, fd: i32, path: u64, flags: u64) {
+    /// The call that opened `fd` named this path, and these flags. What it says does not suffice: nothing is remembered. Returns what
+    /// is none any more, to make room.
+    pub fn opened(&mut self, fd: i32, path: u64, flags: u64) -> Option<i32> {
+        let old = Some(self.all[self.next].fd).filter(|old| *old >= 0);
+        self.remember(fd, path, flags);
+        old.filter(|old| self.get(*old).is_none())
+    }
+
+    fn remember(&mut self, fd: i32, path: u64, flags: u64) {
         if flags & !PLAIN != 0 || fd < 0 {
             return;
         }
@@ -97,7 +111,7 @@ impl Table {
         one.inode = word(32);
         one.dev = device(half(136), half(140));
         one.mount = if half(0) & STATX_MNT_ID_UNIQUE != 0 { word(144) } else { 0 };
-        one.fd = fd;
+        (one.fd, one.youth, self.any) = (fd, YOUTH, true);
         self.next = (self.next + 1) % ROOM;
     }
 
@@ -110,8 +124,27 @@ impl Table {
         self.all.iter_mut().filter(|one| one.fd == fd).for_each(|one| one.fd = -1);
     }
 
-    pub fn forget_all(&mut self) {
-        self.all.iter_mut().for_each(|one| one.fd = -1);
+    /// One of those that are left, until there is none: each is none any more.
+    pub fn take(&mut self) -> Option<i32> {
+        let one = self.all.iter_mut().find(|one| one.fd >= 0);
+        self.any = one.is_some();
+        one.map(|one| core::mem::replace(&mut one.fd, -1))
+    }
+
+    /// Commits that have described them: one that has lived for so long, until there is none.
+    pub fn grow_up(&mut self) -> Option<i32> {
+        if !self.any {
+            return None;
+        }
+        self.any = false;
+        for one in self.all.iter_mut().filter(|one| one.fd >= 0) {
+            self.any = true;
+            if one.youth == 0 {
+                return Some(core::mem::replace(&mut one.fd, -1));
+            }
+        }
+        self.all.iter_mut().for_each(|one| one.youth = one.youth.saturating_sub(1));
+        None
     }
 
     /// Is what is read from files of this mount copied, as far as known?

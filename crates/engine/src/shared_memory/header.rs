@@ -3,6 +3,7 @@
 //! All processes of the group map it. Who holds the lock is named by its process id as the program knows it, which a successor
 //! inherits; the kernel's number is there too, so that who waits sees whether anybody is behind it.
 
+use crate::control::control;
 use crate::shared_files;
 use crate::state::{Engine, OwnFd};
 use crate::sys::{futex_wait, nr, syscall};
@@ -78,8 +79,7 @@ impl Header {
             }
         }
         self.count.store(0, Relaxed);
-        // SAFETY: asks only.
-        self.real.store(unsafe { syscall!(nr::GETPID) } as u32, Relaxed);
+        self.real.store(control().program_pid.load(Relaxed) as u32, Relaxed);
         self.seq.store(seq, Release);
     }
 
