@@ -2,6 +2,7 @@
 
 use crate::attach;
 use crate::calls::contexts;
+use crate::changed_maps;
 use crate::control::{control, phase};
 use crate::entry;
 use crate::folding;
@@ -99,10 +100,11 @@ pub fn commit_stopped(e: &mut Engine, t: &mut Thread, pending: PendingCall) -> u
         e.hot.settle(store, &mut e.tracker, &e.advice);
     }
     crate::describe::changed(e);
+    let are_forgotten = without(Mutant::Regions) && e.store().object(object::REGIONS, 0, &mut []).is_some();
+    let maps = ((e.maps_dirty || e.map_changes.any()) && !are_forgotten).then(|| changed_maps::text(e));
     let Some(store) = &mut e.store else { return 0 };
     crate::rewrite::save(store);
-    if e.maps_dirty && !(without(Mutant::Regions) && store.object(object::REGIONS, 0, &mut []).is_some()) {
-        let text = regions::read_maps();
+    if let Some(text) = maps {
         let encoded = regions::encode(text, (e.kernel.start_brk, e.kernel.brk));
         if e.kernel.locking != 0 {
             locked::mark(encoded);

@@ -12,6 +12,7 @@ mod anchor;
 mod attach;
 mod call_filters;
 mod calls;
+mod changed_maps;
 mod check;
 mod children;
 mod commit;

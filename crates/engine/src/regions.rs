@@ -77,6 +77,17 @@ fn for_each_tracked<'a>(text: &'a [u8], heap: (u64, u64), f: impl FnMut(Mapped<'
     for_each_mapping(text, heap, f);
 }
 
+/// Calls `f` with the place of every line, and the line, until it says no.
+pub fn each_line(text: &[u8], mut f: impl FnMut(usize, &[u8]) -> bool) {
+    let mut at = 0;
+    for line in text.split_inclusive(|byte| *byte == b'\n') {
+        if !f(at, line) {
+            return;
+        }
+        at += line.len();
+    }
+}
+
 /// Calls `f` for every line, the engine's as well: start, end, and what may be done there (`rw-p`).
 pub fn each_range(text: &[u8], mut f: impl FnMut(u64, u64, &[u8])) {
     for line in text.split(|&b| b == b'\n').filter(|l| l.len() > 30) {

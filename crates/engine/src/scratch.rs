@@ -26,6 +26,8 @@ const KNOWN_LEN: u64 = 1 << 20;
 const TRACKER: u64 = KNOWN + KNOWN_LEN;
 const TRACKER_LEN: u64 = 32 << 20;
 const FAULTS: u64 = 88 << 20;
+const KEPT_MAPS: u64 = 90 << 20;
+const KEPT_MAPS_LEN: u64 = 1 << 20;
 const FAULT_ADDRESSES: u64 = FAULTS + (64 << 10);
 const FAULT_ADDRESSES_LEN: u64 = ENTRIES as u64 * 8;
 const FAULT_SAMPLES: u64 = FAULT_ADDRESSES + FAULT_ADDRESSES_LEN;
@@ -39,7 +41,8 @@ const COMPARED_LEN: u64 = COPIES as u64 * 8;
 const COPIES: usize = crate::own_faults::COMPARED;
 const COPIES_LEN: u64 = COPIES as u64 * 4096;
 
-const _: () = assert!(CONTEXT + 4096 <= KNOWN && TRACKER + TRACKER_LEN <= FAULTS && FAULT_PROBE < BRANCHES);
+const _: () = assert!(CONTEXT + 4096 <= KNOWN && TRACKER + TRACKER_LEN <= FAULTS && FAULT_PROBE < KEPT_MAPS);
+const _: () = assert!(KEPT_MAPS + KEPT_MAPS_LEN <= BRANCHES);
 
 const MAP_PRIVATE_ANONYMOUS_FIXED_NORESERVE: u64 = 0x02 | 0x20 | 0x10 | 0x4000;
 
@@ -64,6 +67,11 @@ fn slice(offset: u64, len: u64) -> &'static mut [u8] {
 /// Text of /proc/self/maps.
 pub fn maps_text() -> &'static mut [u8] {
     slice(MAPS, MAPS_LEN)
+}
+
+/// The text of the last commit.
+pub fn kept_maps() -> &'static mut [u8] {
+    slice(KEPT_MAPS, KEPT_MAPS_LEN)
 }
 
 /// Encoded regions.

@@ -124,8 +124,10 @@ pub struct Engine {
     pub shared_memory: crate::shared_memory::SharedMemory,
     /// Files that it maps, as the anchor knows.
     pub told_files: crate::kept_files::Told,
-    /// Regions may have changed since the last commit.
+    /// Any regions may have changed since the last commit.
     pub maps_dirty: bool,
+    /// Those that have, if that is known.
+    pub map_changes: crate::changed_maps::Changes,
     pub drops: [(u64, u64); DROPS],
     pub drop_count: usize,
     /// Ranges mapped lazily over the store: clean pages there are still the store's.
@@ -218,6 +220,7 @@ pub static mut ENGINE: Engine = Engine {
     shared_memory: crate::shared_memory::SharedMemory::NONE,
     told_files: crate::kept_files::Told::NOTHING,
     maps_dirty: false,
+    map_changes: crate::changed_maps::Changes::NONE,
     drops: [(0, 0); DROPS],
     drop_count: 0,
     lazy: [(0, 0); 256],

@@ -191,6 +191,8 @@ pub struct Control {
     pub rewritten_sites: AtomicU64,
     pub unknown_calls: AtomicU64,
     pub scans: AtomicU64,
+    /// How often a commit has read the whole map of the process.
+    pub maps_read: AtomicU64,
     /// Engine: how often all threads but one were stopped, the ticks of the time stamp counter that this took, and how many
     /// threads had to be knocked at.
     pub stops: AtomicU64,

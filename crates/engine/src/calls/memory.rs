@@ -97,7 +97,7 @@ fn change(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
                 e.advice.unmapped(a[0], end);
                 e.replaced(a[0], end);
                 e.drop_range(a[0], end);
-                e.maps_dirty = true;
+                e.map_changes.add(a[0], end);
                 held_files::unmapped(e, a[0], end);
                 shared_memory::unmapped(e, a[0], end);
             }
@@ -160,7 +160,7 @@ fn mmap(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
             held_files::unmapped(e, start, end);
             shared_memory::unmapped(e, start, end);
         }
-        e.maps_dirty = true;
+        e.map_changes.add(start, end);
         let kind = kind(flags);
         if kind & area_flag::FOREIGN != 0 && prot & PROT_WRITE != 0 {
             degrade(Degradation::SharedMapping);
@@ -221,7 +221,7 @@ fn brk(e: &mut Engine, call: &Call) -> i64 {
         }
         e.kernel.brk = new;
         e.kernel_dirty = true;
-        e.maps_dirty = true;
+        e.map_changes.add(up(new.min(old)), up(new.max(old)));
     }
     now
 }
@@ -246,7 +246,8 @@ fn mprotect(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     if r == 0 {
         shared_memory::protected(e, addr, end, prot as u32 & 7);
     }
-    e.maps_dirty = true;
+    // Also a call that failed may have changed a part.
+    e.map_changes.add(addr, end);
     r
 }
 

@@ -201,6 +201,7 @@ unsafe fn run(rung: Rung) -> ! {
     e.directory_dirty = true;
     number_processes(e, &context);
     (e.drop_count, e.maps_dirty, e.kernel_dirty) = (0, !rewound, false);
+    e.map_changes.forget();
     if rung == Rung::Cold {
         // What a fresh process is limited by is none of the program's doing.
         (e.kernel.limits, e.kernel_dirty) = ([0; 2], true);

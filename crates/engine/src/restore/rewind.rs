@@ -24,7 +24,7 @@ pub fn rewind(e: &mut Engine) -> bool {
     unsafe { syscall!(nr::BRK, e.kernel.brk) };
     let object = join_regions(e);
     // What is locked would have to be compared as well.
-    if e.maps_dirty && (e.kernel.locking != 0 || !is_mapped_as(e, object)) {
+    if (e.maps_dirty || e.map_changes.any()) && (e.kernel.locking != 0 || !is_mapped_as(e, object)) {
         return false;
     }
     let (store, tracker) = (e.store.as_ref(), &mut e.tracker);
