@@ -170,6 +170,12 @@ impl Descriptors {
         }
     }
 
+    /// Its flags change.
+    pub fn marked(&mut self, fd: i32) {
+        self.fresh.forget(fd);
+        self.changed(fd);
+    }
+
     /// A descriptor that changed since the last commit; each once, until there is none.
     pub fn next_touched(&mut self) -> Option<i32> {
         self.touched_count = self.touched_count.checked_sub(1)?;

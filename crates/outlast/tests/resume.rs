@@ -55,6 +55,51 @@ fn resumes_in_the_directory_and_with_the_mask_it_had() {
     assert_eq!(mode & 0o777, 0o640);
 }
 
+/// Between two commits: more descriptors than are remembered one by one, some moved, closed, marked, or opened through a link.
+const OPENS: &str = "import os, fcntl, sys
+numbers = []
+for n in range(300):
+    numbers.append(os.open('files/link' if n % 7 == 0 else 'files/%d' % (n % 10), os.O_RDONLY))
+path = os.path.abspath('files/3')
+direct = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+other = os.open(os.path.abspath('files/link'), os.O_RDONLY)
+os.read(other, 2)
+marked = os.open(path, os.O_RDONLY)
+os.set_inheritable(marked, True)
+for n in range(0, 300, 11):
+    os.close(numbers[n])
+print('ready', flush=True)
+while not os.path.exists('door'):
+    pass
+gone = set(range(0, 300, 11))
+texts = [os.read(fd, 9) for n, fd in enumerate(numbers) if n not in gone]
+print(len(texts), b''.join(texts).decode(), flush=True)
+print(os.read(direct, 9), fcntl.fcntl(direct, fcntl.F_GETFL) & os.O_NONBLOCK, os.read(other, 9), os.read(marked, 9))
+print(os.get_inheritable(marked), os.get_inheritable(direct))";
+
+#[test]
+fn resumes_with_all_that_was_opened_since_the_commit_before() {
+    let home = Home::new();
+    std::fs::create_dir(home.file("files")).unwrap();
+    for n in 0..10 {
+        std::fs::write(home.file(&format!("files/{n}")), format!("{n} content\n")).unwrap();
+    }
+    std::os::unix::fs::symlink("8", home.file("files/link")).unwrap();
+    let out = home.file("out");
+    let mut run = home.outlast(["run", "--name", "opens", "--", "python3", "-c", OPENS]);
+    run.current_dir(home.path());
+    let child = run.stdout(std::fs::File::create(&out).unwrap()).stderr(Stdio::null()).spawn().unwrap();
+    until("the first line", || std::fs::read(&out).unwrap() == b"ready\n");
+    kill_everything(&home.await_protected("opens"));
+    finish(child);
+    home.await_status("opens", |status| status["state"] == "resumable");
+    std::fs::write(home.file("door"), "").unwrap();
+    let output = home.outlast(["resume", "opens"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let native = std::process::Command::new("python3").args(["-c", OPENS]).current_dir(home.path()).output().unwrap();
+    assert_eq!(std::fs::read_to_string(&out).unwrap(), String::from_utf8_lossy(&native.stdout));
+}
+
 #[test]
 fn resumes_from_a_store_on_a_disk_when_the_state_folder_is_gone() {
     let home = Home::new();

@@ -9,8 +9,13 @@ use support::{finish, Home};
 
 /// The program, which `shared_memory/sharers.c` describes.
 fn sharers(home: &Home) -> PathBuf {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/shared_memory/sharers.c");
-    let program = home.file("sharers");
+    program(home, "sharers")
+}
+
+/// One of those in `shared_memory`.
+fn program(home: &Home, name: &str) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/shared_memory/{name}.c"));
+    let program = home.file(name);
     let built =
         Command::new("gcc").args(["-O2", "-Wall", "-pthread", "-o"]).arg(&program).arg(source).output().unwrap();
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
@@ -19,8 +24,12 @@ fn sharers(home: &Home) -> PathBuf {
 
 /// Any of the four processes is killed again and again, by so many seeds.
 fn outlasts_kills(arguments: &[&str], seeds: u64) {
+    program_outlasts_kills("sharers", arguments, seeds);
+}
+
+fn program_outlasts_kills(name: &str, arguments: &[&str], seeds: u64) {
     let home = Home::new();
-    let program = sharers(&home);
+    let program = program(&home, name);
     let command: Vec<&str> = [program.to_str().unwrap()].into_iter().chain(arguments.iter().copied()).collect();
     let (wanted, mut kills) = (native(&command), 0);
     for seed in 0..seeds {
@@ -45,6 +54,11 @@ fn a_removed_segment_may_lose_any_of_its_sharers() {
 #[test]
 fn a_file_under_another_name_than_it_was_mapped_by_may_lose_any_of_its_sharers() {
     outlasts_kills(&["file"], 3);
+}
+
+#[test]
+fn whatever_instruction_writes_there_is_made_once() {
+    program_outlasts_kills("stores", &[], 3);
 }
 
 #[test]

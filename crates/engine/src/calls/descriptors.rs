@@ -290,8 +290,7 @@ pub fn fcntl(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
                 if e.store().journal_append(journal::FD_FLAGS, bytemuck::bytes_of(&entry)).is_err() {
                     return redo(e, t, call);
                 }
-                e.fds.fresh.forget(call.fd());
-                e.fds.changed(call.fd());
+                e.fds.marked(call.fd());
             }
             native(call)
         }
