@@ -20,6 +20,7 @@ mod sections;
 mod servers;
 mod startup;
 mod threads;
+mod trees;
 
 use crate::measurement::Measurement;
 use attach::Attach;
@@ -42,6 +43,7 @@ use sections::Sections;
 use servers::Servers;
 use startup::Startup;
 use threads::Threads;
+use trees::Trees;
 
 /// Everything that is promised, in the order of SPECIFICATION.md.
 pub fn all() -> Vec<Box<dyn Measurement>> {
@@ -60,6 +62,7 @@ pub fn all() -> Vec<Box<dyn Measurement>> {
         Box::new(Redis),
         Box::new(Servers::nginx()),
         Box::new(Servers::apache()),
+        Box::new(Trees),
         Box::new(Rollback),
         Box::new(Modules),
         Box::new(Plugins),

@@ -14,7 +14,13 @@ use outlast_image::layout::{GROUP_BASE, GROUP_LEN, PAGE};
 
 /// Pages that one instruction may write to: those of a scattered vector.
 pub const PAGES: usize = 18;
-/// How long one that waits looks for signs of who holds the lock. Nanoseconds.
+/// How often one that waits looks at once whether the lock is free: another processor needs it for a few microseconds.
+const LOOKS: u32 = 64;
+/// How long it sleeps between further looks, and how many these are, before it asks to be woken. Who is woken at each release takes the
+/// processor from the one that releases, which soon wants the lock again, and so in turn for every write.
+const NAP_NS: u64 = 50_000;
+const NAPS: u32 = 20;
+/// How long one that asks to be woken looks for signs of who holds the lock. Nanoseconds.
 const PATIENCE_NS: u64 = 5_000_000;
 /// How often in a row it finds nobody behind it until the lock is taken from a process that was ended for good.
 const ABSENCES: u32 = 1000;
@@ -67,8 +73,17 @@ impl Header {
     /// Takes the lock for a write after commit `seq`.
     pub fn lock(&self, e: &Engine, seq: u64) {
         let me = e.kernel.pid;
-        let mut absences = 0;
+        let (mut absences, mut looks) = (0, 0);
         while let Err(owner) = self.owner.compare_exchange(0, me, SeqCst, SeqCst) {
+            looks += 1;
+            if looks <= LOOKS {
+                core::hint::spin_loop();
+                continue;
+            }
+            if looks <= LOOKS + NAPS {
+                futex_wait(&self.owner, owner, Some(NAP_NS));
+                continue;
+            }
             self.waiting.fetch_add(1, SeqCst);
             futex_wait(&self.owner, owner, Some(PATIENCE_NS));
             self.waiting.fetch_sub(1, SeqCst);
