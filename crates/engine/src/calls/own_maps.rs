@@ -21,7 +21,7 @@ const PATH: usize = 73;
 
 /// The descriptor of a copy, if `path` with `flags` opens the list of the program's own mappings.
 pub fn open(e: &Engine, t: &Thread, path: u64, flags: u64) -> Option<i64> {
-    if flags & O_ACCMODE != 0 || !is_own(path, e.kernel.pid, t.tid) {
+    if path == 0 || flags & O_ACCMODE != 0 || !is_own(path, e.kernel.pid, t.tid) {
         return None;
     }
     let close = if flags & O_CLOEXEC != 0 { MFD_CLOEXEC } else { 0 };

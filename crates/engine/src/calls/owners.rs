@@ -107,7 +107,7 @@ fn make(e: &mut Engine, call: &Call, wanted: Option<Owner>) -> i64 {
     let r = set(call.fd(), [kind, if number > 0 { numbers::to_kernel(number as u64) as i32 } else { number }]);
     if r == 0 {
         (e.kernel.owners, e.kernel_dirty) = (1, true);
-        e.fds.changed(call.fd());
+        e.fds.marked(call.fd());
     }
     r
 }

@@ -41,6 +41,7 @@ pub fn drop(range: Range) {
     }
 }
 
+/// Unmaps all.
 pub fn drop_all() {
     // SAFETY: as above.
     unsafe { syscall!(nr::MUNMAP, ALIAS_BASE, ALIAS_LEN) };
