@@ -8,14 +8,17 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 use support::tree::{any, harass_until, programs};
 use support::{finish, said, until, Home};
 
 const CLIENTS: usize = 4;
-/// By each client, on one connection.
+/// By each client, on one connection; and then further ones until there were so many kills.
 const REQUESTS: usize = 300;
+const KILLS: u32 = 9;
 /// Longer than what servers read or send at once.
 const BODY: usize = 20_000;
 /// On average, in microseconds.
@@ -69,22 +72,29 @@ fn serves_under_kills(home: &Home, port: u16, command: &[&str], processes: usize
     let mut server: Child = outlast.spawn().unwrap();
     until("a server that listens", || TcpStream::connect(("127.0.0.1", port)).is_ok());
     until("all of its processes", || programs(home, "server").len() >= processes);
+    let landed = Arc::new(AtomicU32::new(0));
     let clients: Vec<_> = (0..CLIENTS)
         .map(|client| {
+            let landed = landed.clone();
             thread::spawn(move || {
-                let mut connection = connect(port);
-                for request in 0..REQUESTS {
+                let (mut connection, mut request) = (connect(port), 0);
+                while request < REQUESTS || landed.load(Relaxed) < KILLS {
                     let (status, answer) = ask(&mut connection, &format!("/file?{client}-{request}"));
                     assert_eq!((status.as_str(), answer == body()), ("HTTP/1.1 200 OK", true), "{client}-{request}");
+                    request += 1;
                 }
+                request
             })
         })
         .collect();
-    let kills = harass_until(home, "server", (1, PAUSE), any, || clients.iter().all(|client| client.is_finished()));
-    for client in clients {
-        assert!(client.join().is_ok(), "{:#?}", home.log("server"));
-    }
-    assert!(kills > 8, "{kills} kills");
+    harass_until(home, "server", (1, PAUSE), any, |kills| {
+        landed.store(kills, Relaxed);
+        clients.iter().all(|client| client.is_finished())
+    });
+    let requests: Vec<_> = clients
+        .into_iter()
+        .map(|client| client.join().unwrap_or_else(|_| panic!("{:#?}", home.log("server"))))
+        .collect();
     assert_eq!(server.try_wait().unwrap().map(|status| status.code()), None, "{:#?}", home.log("server"));
     // SAFETY: plain system call on a child that is not reaped.
     unsafe { libc::kill(server.id() as i32, libc::SIGTERM) };
@@ -92,8 +102,8 @@ fn serves_under_kills(home: &Home, port: u16, command: &[&str], processes: usize
     assert!(output.status.success(), "{}: {:#?}", said(&output), home.log("server"));
     // Each request was noted once.
     let log = std::fs::read_to_string(home.file("log")).unwrap();
-    for client in 0..CLIENTS {
-        for request in 0..REQUESTS {
+    for (client, requests) in requests.into_iter().enumerate() {
+        for request in 0..requests {
             let line = format!("/file?{client}-{request} ");
             assert_eq!(log.matches(&line).count(), 1, "{line}");
         }

@@ -4,7 +4,7 @@ mod support;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::tree::{any, assert_same, harass, native, start, start_by, NOBODY};
+use support::tree::{any, assert_same, harass, native, rounds, start, start_by, NOBODY};
 use support::{finish, Home};
 
 /// The program, which `shared_memory/sharers.c` describes.
@@ -31,14 +31,14 @@ fn program_outlasts_kills(name: &str, arguments: &[&str], seeds: u64) {
     let home = Home::new();
     let program = program(&home, name);
     let command: Vec<&str> = [program.to_str().unwrap()].into_iter().chain(arguments.iter().copied()).collect();
-    let (wanted, mut kills) = (native(&command), 0);
-    for seed in 0..seeds {
+    let wanted = native(&command);
+    rounds(seeds, 9, |seed| {
         let name = format!("seed-{seed}");
         let mut child = start(&home, &name, &command);
-        kills += harass(&home, &name, &mut child, seed, 30_000, any);
+        let kills = harass(&home, &name, &mut child, seed, 30_000, any);
         assert_same(&finish(child), &wanted, &format!("seed {seed}: {:#?}", home.log(&name)));
-    }
-    assert!(kills > 8, "{kills} kills");
+        kills
+    });
 }
 
 #[test]
@@ -72,10 +72,14 @@ fn the_same_by_a_user_whose_recovered_processes_have_other_numbers() {
     home.belongs_to(NOBODY);
     let program = sharers(&home);
     let command = [program.to_str().unwrap(), "anonymous"];
-    let mut child = start_by(home.outlast_by(NOBODY, ["run", "--tree", "--name", "user", "--"]), &command);
-    let kills = harass(&home, "user", &mut child, 1, 30_000, any);
-    assert_same(&finish(child), &native(&command), &format!("{:#?}", home.log("user")));
-    assert!(kills > 2, "{kills} kills");
+    let wanted = native(&command);
+    rounds(1, 3, |seed| {
+        let name = format!("seed-{seed}");
+        let mut child = start_by(home.outlast_by(NOBODY, ["run", "--tree", "--name", &name, "--"]), &command);
+        let kills = harass(&home, &name, &mut child, seed, 30_000, any);
+        assert_same(&finish(child), &wanted, &format!("seed {seed}: {:#?}", home.log(&name)));
+        kills
+    });
 }
 
 #[test]

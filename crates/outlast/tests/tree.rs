@@ -3,7 +3,7 @@
 
 mod support;
 
-use support::tree::{any, assert_same, harass, kill, native, programs, start, start_by, youngest, NOBODY};
+use support::tree::{any, assert_same, harass, kill, native, programs, rounds, start, start_by, youngest, NOBODY};
 use support::{finish, said, until, Home};
 
 /// A pipeline whose two sides are shells, one of which starts a program for each line.
@@ -106,15 +106,14 @@ over.set()";
 
 /// Any process of the command is killed again and again, by so many seeds.
 fn outlasts_kills(command: &[&str], seeds: u64) {
-    let home = Home::new();
-    let (wanted, mut kills) = (native(command), 0);
-    for seed in 0..seeds {
+    let (home, wanted) = (Home::new(), native(command));
+    rounds(seeds, 9, |seed| {
         let name = format!("seed-{seed}");
         let mut child = start(&home, &name, command);
-        kills += harass(&home, &name, &mut child, seed, 40_000, any);
+        let kills = harass(&home, &name, &mut child, seed, 40_000, any);
         assert_same(&finish(child), &wanted, &format!("seed {seed}: {:#?}", home.log(&name)));
-    }
-    assert!(kills > 8, "{kills} kills");
+        kills
+    });
 }
 
 #[test]
@@ -174,24 +173,28 @@ fn the_same_by_a_user_whose_recovered_processes_have_other_numbers() {
     let home = Home::new();
     home.belongs_to(NOBODY);
     let command = ["sh", "-c", PIPELINE];
-    let (wanted, mut kills) = (native(&command), 0);
-    for seed in 0..3 {
+    let wanted = native(&command);
+    rounds(3, 5, |seed| {
         let name = format!("seed-{seed}");
         let mut child = start_by(home.outlast_by(NOBODY, ["run", "--tree", "--name", &name, "--"]), &command);
-        kills += harass(&home, &name, &mut child, seed, 40_000, any);
-        assert_same(&finish(child), &wanted, &format!("seed {seed}"));
-    }
-    assert!(kills > 4, "{kills} kills");
+        let kills = harass(&home, &name, &mut child, seed, 40_000, any);
+        assert_same(&finish(child), &wanted, &format!("seed {seed}: {:#?}", home.log(&name)));
+        kills
+    });
 }
 
 #[test]
 fn a_child_is_made_once_whenever_it_is_killed() {
     let home = Home::new();
     let command = ["sh", "-c", "i=0; while [ $i -lt 60 ]; do (exit $i); echo $?; i=$((i+1)); done"];
-    let mut child = start(&home, "newborn", &command);
-    let kills = harass(&home, "newborn", &mut child, 1, 2_000, youngest);
-    assert_same(&finish(child), &native(&command), &format!("{:#?}", home.log("newborn")));
-    assert!(kills > 5, "{kills} kills");
+    let wanted = native(&command);
+    rounds(1, 6, |seed| {
+        let name = format!("newborn-{seed}");
+        let mut child = start(&home, &name, &command);
+        let kills = harass(&home, &name, &mut child, seed, 2_000, youngest);
+        assert_same(&finish(child), &wanted, &format!("seed {seed}: {:#?}", home.log(&name)));
+        kills
+    });
 }
 
 #[test]
@@ -203,10 +206,14 @@ for i in range(40):
     pid = os.posix_spawn('/bin/echo', ['echo', str(i)], os.environ)
     print(os.waitpid(pid, 0) == (pid, 0), flush=True)";
     let command = ["python3", "-c", script];
-    let mut child = start(&home, "spawned", &command);
-    let kills = harass(&home, "spawned", &mut child, 1, 4_000, youngest);
-    assert_same(&finish(child), &native(&command), &format!("{:#?}", home.log("spawned")));
-    assert!(kills > 5, "{kills} kills");
+    let wanted = native(&command);
+    rounds(1, 6, |seed| {
+        let name = format!("spawned-{seed}");
+        let mut child = start(&home, &name, &command);
+        let kills = harass(&home, &name, &mut child, seed, 4_000, youngest);
+        assert_same(&finish(child), &wanted, &format!("seed {seed}: {:#?}", home.log(&name)));
+        kills
+    });
 }
 
 #[test]
@@ -334,10 +341,14 @@ fn signals_reach_who_has_another_number_by_now() {
     let home = Home::new();
     home.belongs_to(NOBODY);
     let command = ["python3", "-c", SIGNALLERS];
-    let mut child = start_by(home.outlast_by(NOBODY, ["run", "--tree", "--name", "user", "--"]), &command);
-    let kills = harass(&home, "user", &mut child, 1, 30_000, any);
-    assert_same(&finish(child), &native(&command), &format!("{:#?}", home.log("user")));
-    assert!(kills > 2, "{kills} kills");
+    let wanted = native(&command);
+    rounds(1, 3, |seed| {
+        let name = format!("seed-{seed}");
+        let mut child = start_by(home.outlast_by(NOBODY, ["run", "--tree", "--name", &name, "--"]), &command);
+        let kills = harass(&home, &name, &mut child, seed, 30_000, any);
+        assert_same(&finish(child), &wanted, &format!("seed {seed}: {:#?}", home.log(&name)));
+        kills
+    });
 }
 
 #[test]

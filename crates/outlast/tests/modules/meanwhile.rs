@@ -72,7 +72,7 @@ fn whoever_dies_meanwhile_and_whatever_else_goes_on_the_change_is_made_or_not() 
         }
         let outputs: Vec<Output> = commands.into_iter().map(finish).collect();
         assert!(outputs[0].status.success(), "round {n}: {}", said(&outputs[0]));
-        assert_eq!(it.ask("x"), n.to_string(), "round {n}");
+        assert_eq!(it.ask("x"), n.to_string(), "round {n}: {:#?}", home.log("it"));
         until("a supervisor", || home.status("it")["supervisor"].as_i64().is_some());
         assert_eq!(settings(&home, "it")[0], format!("crash --retries {}", n + 10), "round {n}");
         done(&home, "add visible it");
@@ -84,13 +84,19 @@ fn whoever_resumes_after_everything_died_meanwhile_finds_the_old_or_the_new() {
     let home = Home::new();
     let mut it = Obedient::start(&home, "it", &["--every", "never"]);
     let (mut seed, mut found) = (83, [0, 0]);
-    for n in 1..=24 {
+    // On a busy machine a command is begun later than everything has died: then further rounds wait longer.
+    for n in 1..=240 {
+        if n > 24 && found[0] > 0 {
+            break;
+        }
         it.say("x += 1");
         assert_eq!(it.ask("x"), n.to_string(), "round {n}");
         let status = home.await_protected("it");
         let had = settings(&home, "it").iter().any(|module| module.starts_with("visible"));
         let child = begin(&home, if had { "remove visible it" } else { "add visible it" });
-        pause(&mut seed);
+        for _ in 0..=n / 24 {
+            pause(&mut seed);
+        }
         kill_everything(&status);
         // It may say either, or that nobody was there any more.
         let output = finish(child);
@@ -115,7 +121,7 @@ fn whoever_resumes_after_everything_died_meanwhile_finds_the_old_or_the_new() {
         let output = home.outlast(["commit", "it"]).output().unwrap();
         assert!(output.status.success(), "{}", said(&output));
     }
-    assert!(found[0] > 0, "the change was made {} times of 24", found[0]);
+    assert!(found[0] > 0, "the change was never made, and {} times not", found[1]);
 }
 
 #[test]

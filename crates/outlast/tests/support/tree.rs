@@ -11,8 +11,13 @@ use std::time::{Duration, Instant};
 /// A user that is not root.
 pub const NOBODY: u32 = 65534;
 
-/// How long a tree that is killed again and again may take.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// How long a tree that is killed again and again may take, and after how many kills it is let be: what dies faster than it goes on never
+/// ends, and on a busy machine a recovery can take longer than the pause between two kills.
+const PATIENCE: Duration = Duration::from_secs(240);
+const MOST_KILLS: u32 = 1500;
+
+/// In so many times the rounds that are wanted there must have been enough kills.
+const MOST_ROUNDS: u64 = 20;
 
 /// The command as a tree of this name.
 pub fn start(home: &Home, name: &str, command: &[&str]) -> Child {
@@ -74,27 +79,43 @@ pub fn harass(
     pause_us: u64,
     choose: fn(&mut fastrand::Rng, &[i32]) -> Option<i32>,
 ) -> u32 {
-    harass_until(home, name, (seed, pause_us), choose, || child.try_wait().unwrap().is_some())
+    harass_until(home, name, (seed, pause_us), choose, |_| child.try_wait().unwrap().is_some())
 }
 
-/// The same until something is over. With a pause of so many microseconds on average.
+/// The same until something is over, which may depend on the kills so far. With a pause of so many microseconds on average.
 pub fn harass_until(
     home: &Home,
     name: &str,
     (seed, pause_us): (u64, u64),
     choose: fn(&mut fastrand::Rng, &[i32]) -> Option<i32>,
-    mut is_over: impl FnMut() -> bool,
+    mut is_over: impl FnMut(u32) -> bool,
 ) -> u32 {
     let (mut random, mut kills) = (fastrand::Rng::with_seed(seed), 0);
     let begun = Instant::now();
-    while !is_over() {
+    while !is_over(kills) {
         assert!(begun.elapsed() < PATIENCE, "seed {seed}, {kills} kills: it does not end: {:#?}", home.log(name));
         std::thread::sleep(Duration::from_micros(random.u64(..2 * pause_us)));
+        if kills >= MOST_KILLS {
+            continue;
+        }
         if let Some(chosen) = choose(&mut random, &programs(home, name)) {
             kills += u32::from(kill(chosen));
         }
     }
     kills
+}
+
+/// Has `round` kill a program for each of so many seeds, and then for further ones until there were so many kills: how long a program
+/// lives, and so how often it is met, depends on the machine.
+pub fn rounds(seeds: u64, wanted_kills: u32, mut round: impl FnMut(u64) -> u32) {
+    let mut kills = 0;
+    for seed in 0.. {
+        if seed >= seeds && kills >= wanted_kills {
+            return;
+        }
+        assert!(seed < seeds * MOST_ROUNDS, "{kills} kills in {seed} rounds, {wanted_kills} are wanted");
+        kills += round(seed);
+    }
 }
 
 /// Both show the same, and end alike.
