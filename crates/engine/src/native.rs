@@ -8,6 +8,7 @@ use crate::handlers;
 use crate::held;
 use crate::inputs;
 use crate::lag;
+use crate::noted::completions;
 use crate::numbers;
 use crate::periodic;
 use crate::program_rings;
@@ -202,6 +203,7 @@ pub fn detach(t: &mut Thread) -> bool {
         // Nobody needs them any more, and a call that waits goes on.
         signals::overhear_knocks();
     }
+    completions::give_up(e);
     e.store = None;
     // SAFETY: numbers and addresses are the engine's; from here on nothing looks there.
     unsafe {

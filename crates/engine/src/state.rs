@@ -91,6 +91,8 @@ pub struct Engine {
     pub undo: crate::undo::Undo,
     pub ring: Ring,
     pub transfer: Transfer,
+    /// There is a context for [`crate::noted::completions`].
+    pub has_completions: bool,
     /// What of the program's files may not be on the medium.
     pub unsynced: Unsynced,
     pub lag: crate::lag::Lag,
@@ -171,6 +173,7 @@ pub static mut ENGINE: Engine = Engine {
     undo: crate::undo::Undo::new(),
     ring: Ring::none(),
     transfer: Transfer::new(),
+    has_completions: false,
     unsynced: Unsynced::new(),
     lag: crate::lag::Lag::new(),
     gathered: crate::gathered::Gathered::new(),
@@ -380,10 +383,13 @@ pub enum OwnFd {
     FaultSamples,
     TransferRead,
     TransferWrite,
+    /// A pipe that keeps the pages of completions.
+    CompletionsRead,
+    CompletionsWrite,
     /// Files that the program maps and has no descriptor of; more follow.
     Held = outlast_image::layout::own_fd::HELD,
     /// Given up for a moment when the engine needs a number and there is no other.
     Spare = outlast_image::layout::own_fd::HELD - 1,
 }
 
-const _: () = assert!((OwnFd::TransferWrite as i32) < OwnFd::Spare as i32);
+const _: () = assert!((OwnFd::CompletionsWrite as i32) < OwnFd::Spare as i32);

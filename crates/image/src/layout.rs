@@ -5,7 +5,7 @@
 
 /// Which layout engine and supervisor speak with each other: of what is here, of the session and of the store. It changes with anything
 /// in this crate, or in the store's format, that one of another version would understand otherwise, and with the options of `supervise`.
-pub const VERSION: u32 = 10;
+pub const VERSION: u32 = 11;
 
 /// Bytes a page.
 pub const PAGE: u64 = 4096;
@@ -55,8 +55,13 @@ pub const GROUP_BASE: u64 = CHILD_BASE + SESSION_LEN;
 /// Bytes of that.
 pub const GROUP_LEN: u64 = 20 * PAGE;
 
+/// Where the kernel puts what became of calls, where there is no io_uring.
+pub const COMPLETIONS_BASE: u64 = GROUP_BASE + GROUP_LEN;
+/// Room for that: what a pipe may hold that refers to it.
+pub const COMPLETIONS_LEN: u64 = 1 << 20;
+
 /// Where memory that is shared with other processes is mapped once more, for the engine to write to.
-pub const ALIAS_BASE: u64 = (GROUP_BASE + GROUP_LEN).next_multiple_of(1 << 21);
+pub const ALIAS_BASE: u64 = (COMPLETIONS_BASE + COMPLETIONS_LEN).next_multiple_of(1 << 21);
 /// Room for that.
 pub const ALIAS_LEN: u64 = 1 << 42;
 
@@ -116,7 +121,7 @@ pub mod session {
 /// Descriptors of the engine sit just below this number, or below the soft limit if that is lower.
 pub const ENGINE_FD_CEILING: i32 = 1024;
 /// How many descriptors the engine keeps for itself, one after the other.
-pub const ENGINE_FDS: i32 = 26;
+pub const ENGINE_FDS: i32 = 28;
 /// How many of them hold files that the program maps and has no descriptor of.
 pub const HELD_FILES: usize = 12;
 /// How many numbers above them it may use to hide what the program closed until the next commit.

@@ -2,7 +2,10 @@
 
 mod support;
 
-use std::process::{Command, Stdio};
+use std::io::Read;
+use std::os::fd::AsRawFd;
+use std::process::{ChildStdout, Command, Stdio};
+use std::time::Duration;
 use support::{finish, kill, said, until, Home};
 
 /// Whoever may not lock memory gets no ring, and threads need another than the program alone had.
@@ -51,4 +54,42 @@ fn threads_begin_where_no_other_ring_can_be_had() {
 #[test]
 fn a_soft_limit_on_locked_memory_takes_nobody_a_ring() {
     assert_eq!(lost_with_limit("8388608"), [] as [&str; 0]);
+}
+
+/// Lines of a hundred bytes, each in a call of its own.
+const LINES: &str = "import os
+for n in range(40000):
+    os.write(1, b'%099d\\n' % n)
+";
+
+/// Everything that can be read now.
+fn drain(out: &mut ChildStdout, text: &mut Vec<u8>) {
+    let mut n = 0i32;
+    // SAFETY: FIONREAD writes four bytes.
+    assert_eq!(unsafe { libc::ioctl(out.as_raw_fd(), libc::FIONREAD, &raw mut n) }, 0);
+    let before = text.len();
+    text.resize(before + n as usize, 0);
+    out.read_exact(&mut text[before..]).unwrap();
+}
+
+#[test]
+fn what_a_reader_finds_that_wakes_up_as_the_writer_dies_is_there_once() {
+    let (home, mut random) = (Home::new(), fastrand::Rng::with_seed(5));
+    let mut outlast = home.outlast(["run", "--no-io-uring", "--name", "it", "--", "/usr/bin/python3", "-c", LINES]);
+    let mut child = outlast.stdout(Stdio::piped()).spawn().unwrap();
+    let (mut out, mut text) = (child.stdout.take().unwrap(), Vec::new());
+    for n in 1..=60 {
+        let pid = home.await_protected("it")["pid"].clone();
+        // The pipe has room, and the writer writes until it is full again.
+        drain(&mut out, &mut text);
+        std::thread::sleep(Duration::from_micros(random.u64(2_000..9_000)));
+        kill(&pid, libc::SIGKILL);
+        drain(&mut out, &mut text);
+        home.await_status("it", |status| status["protected"] == true && status["recoveries"] == n);
+    }
+    out.read_to_end(&mut text).unwrap();
+    assert!(finish(child).status.success());
+    let text = String::from_utf8(text).unwrap();
+    let wrong = text.lines().enumerate().find(|(n, line)| **line != format!("{n:099}"));
+    assert_eq!((wrong, text.len()), (None, 40_000 * 100));
 }

@@ -10,10 +10,12 @@
 //! | calls | on | what tells |
 //! |---|---|---|
 //! | read, readv | pipes | splice into the session moves an offset there |
-//! | | terminals | splice into the transfer pipe; from there into the session, as above |
+//! | | pipes of packets, or under a small limit of a file's size | an event in a ring of completions |
+//! | | terminals | the same; where there is none, splice into the transfer pipe, and from there into the session, as above |
 //! | | eventfd, timerfd, signalfd, inotify | the records themselves, over a pattern that none has |
 //! | read, readv, recv, recvfrom, recvmsg, recvmmsg | sockets | recvmmsg stores `msg_len`; SO_ERROR stores the error it takes |
 //! | write, writev, sendfile | pipes, terminals | splice from the transfer pipe: what is left there |
+//! | | pipes that nobody reads from, pipes of packets, other drivers | an event in a ring of completions |
 //! | write | eventfd | /proc shows the count |
 //! | write, writev, send, sendto, sendmsg, sendmmsg, sendfile | sockets | sendmmsg stores `msg_len` |
 //! | accept, accept4, open with O_CREAT or O_TRUNC | | the descriptor; if all that held it has died, an empty file that was not there before |
@@ -26,11 +28,11 @@
 //!
 //! What keeps the window of one call: a kill inside the call itself loses or repeats it, or, for an input, what it took.
 //!
-//! - Writes to devices that do not splice, reads from any other kind of anonymous descriptor, and a write to an eventfd
-//!   that somebody else reads or writes while the program is dead.
-//! - Pipes in packet mode (O_DIRECT), and pipe and terminal input under a file size limit of less than 4 MiB.
-//! - A write to a pipe whose reader was found not to read, if it wakes up within that very call.
-//! - The end of file that a terminal's user typed, if more was typed after it at that moment.
+//! - Reads from any other kind of anonymous descriptor, writes to devices whose drivers know neither splice nor iterators, and a write to
+//!   an eventfd that somebody else reads or writes while the program is dead.
+//! - Where the kernel gives no context for completions (`fs.aio-max-nr`, or none is built in): pipes in packet mode (O_DIRECT), pipe and
+//!   terminal input under a file size limit of less than 4 MiB, a write to a pipe whose reader was found not to read if it wakes up within
+//!   that very call, and the end of file that a terminal's user typed, if more was typed after it at that moment.
 //! - Errors: one that is reported only once, and arises within the very call, may be lost; a send that meets one that
 //!   was there before may answer EPIPE in its place.
 //! - A directory, node or empty file that somebody else makes, or a name that somebody else removes, while the program is dead, where
@@ -40,6 +42,7 @@
 //!   objects) are left to a commit before and after.
 
 mod asked;
+pub mod completions;
 mod counter;
 mod descriptor;
 mod entered;
@@ -71,10 +74,10 @@ pub fn run(e: &mut Engine, id: u64, entry: &Entry) -> i64 {
         (op::READ, kind::PIPE) => pipe::read(e, id, entry),
         (op::READ, kind::TERMINAL) => terminal::read(e, id, entry),
         (op::READ, kind::SOCKET) => socket::read(id, entry),
-        (op::READ, _) => records::read(id, entry),
+        (op::READ, _) => records::read(e, id, entry),
         (op::WRITE | op::WRITEV, kind::PIPE) => pipe::write(e, id, entry),
         (op::WRITE | op::WRITEV, kind::SOCKET) => socket::write(id, entry),
-        (op::WRITE | op::WRITEV, kind::ANONYMOUS) => counter::write(id, entry).unwrap_or_else(|| plain(id, entry)),
+        (op::WRITE | op::WRITEV, kind::ANONYMOUS) => counter::write(id, entry).unwrap_or_else(|| plain(e, id, entry)),
         (op::WRITE | op::WRITEV, _) => terminal::write(e, id, entry),
         (op::SENDMSG, _) => socket::send(id, fd, entry.op_flags as u64),
         (op::RECVMSG, _) => socket::receive(id, fd, entry.op_flags as u64),
@@ -84,8 +87,11 @@ pub fn run(e: &mut Engine, id: u64, entry: &Entry) -> i64 {
     note().close(r)
 }
 
-/// The call itself, with nothing that tells but the result stored after it.
-fn plain(id: u64, entry: &Entry) -> i64 {
+/// The call itself. If the kernel has no way to tell of it, nothing tells but the result stored after it.
+fn plain(e: &Engine, id: u64, entry: &Entry) -> i64 {
+    if let Some(r) = completions::run(e, id, entry, entry.fd) {
+        return r;
+    }
     note().begin(how::PLAIN, entry.fd);
     note().arm(id);
     let number = match entry.opcode {
@@ -124,6 +130,7 @@ pub fn predecessor_result(e: &mut Engine, id: u64) -> Option<i64> {
         (None, how::COUNTER) => counter::added(),
         (None, how::DESCRIPTOR) => descriptor::made(),
         (None, how::QUEUE) => queue::taken(),
+        (None, how::COMPLETED) => completions::completed(e, id),
         _ => None,
     };
     found.map(|r| note().close(r))

@@ -38,6 +38,8 @@ pub mod how {
     pub const QUEUE: u64 = 12;
     /// As `DESCRIPTOR`, but the table was gone: `words` holds what was to be seen of the name before.
     pub const MADE_NAME: u64 = 13;
+    /// The kernel puts an event into the ring of the engine's context.
+    pub const COMPLETED: u64 = 14;
 }
 
 /// Stands in [`Note::returned`] while the call has not returned.

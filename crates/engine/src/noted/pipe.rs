@@ -3,11 +3,11 @@
 //!
 //! A pipe holds sixteen pieces, whatever their size, and every splice adds a piece: with a reader that does not read,
 //! small writes would stop long before the 64 KiB that a program may expect. To such a pipe they go as ordinary
-//! writes, which fill its last page; how many bytes are in the pipe tells whether that happened, unless the reader
-//! wakes up in that very call.
+//! writes, which fill its last page, and of which a completion tells; where there is none, how many bytes are in the pipe tells, unless
+//! the reader wakes up in that very call.
 
 use super::note::{how, note};
-use super::{plain, transfer};
+use super::{completions, plain, transfer};
 use crate::dispatch::{issue, Call};
 use crate::operation::{is_nonblocking, POLLOUT};
 use crate::own_descriptors::Passing;
@@ -36,7 +36,7 @@ fn is_packets(fd: i32) -> bool {
 
 pub fn read(e: &mut Engine, id: u64, entry: &Entry) -> i64 {
     if is_packets(entry.fd) || !transfer::may_deposit() {
-        return plain(id, entry);
+        return plain(e, id, entry);
     }
     note().begin(how::SPLICED, entry.fd);
     transfer::count_from(entry.addr);
@@ -47,7 +47,7 @@ pub fn read(e: &mut Engine, id: u64, entry: &Entry) -> i64 {
 pub fn write(e: &mut Engine, id: u64, entry: &Entry) -> i64 {
     let fd = entry.fd;
     if is_packets(fd) {
-        return plain(id, entry);
+        return plain(e, id, entry);
     }
     if is_stalled(e, fd) {
         let r = fill(e, id, entry);
@@ -106,10 +106,9 @@ fn fill(e: &mut Engine, id: u64, entry: &Entry) -> i64 {
     let fd = entry.fd;
     loop {
         let Some(before) = transfer::readable(fd) else { return err::EAGAIN };
-        note().begin(how::COUNTED, fd);
-        note().start.store(before, Relaxed);
-        note().arm(id);
-        let r = write_now(entry);
+        let r = without_waiting(fd, |now| {
+            completions::run(e, id, entry, now).unwrap_or_else(|| count(id, entry, now, before))
+        });
         e.transfer.stalled = (fd, before + r.max(0) as u64);
         if r != err::EAGAIN || before + entry.len as u64 > DEFAULT_ROOM || entry.opcode == op::WRITEV || !grow(fd) {
             return r;
@@ -117,17 +116,25 @@ fn fill(e: &mut Engine, id: u64, entry: &Entry) -> i64 {
     }
 }
 
-/// The write of `entry`, without waiting. The pipe is opened once more for that if the program's descriptor waits: to
-/// change its flags would change them for others too.
-fn write_now(entry: &Entry) -> i64 {
+/// The write of `entry` to a pipe that held `before` bytes, by a descriptor that does not wait. Who reads there before a successor looks
+/// hides it.
+fn count(id: u64, entry: &Entry, fd: i32, before: u64) -> i64 {
+    note().begin(how::COUNTED, entry.fd);
+    note().start.store(before, Relaxed);
+    note().arm(id);
     let number = if entry.opcode == op::WRITEV { nr::WRITEV } else { nr::WRITE };
     // SAFETY: the kernel checks the program's pointers.
-    let write = |fd: i32| unsafe { syscall!(number, fd, entry.addr, entry.len) };
-    if is_nonblocking(entry.fd) {
-        return write(entry.fd);
+    unsafe { syscall!(number, fd, entry.addr, entry.len) }
+}
+
+/// Calls `write` with a descriptor of the pipe that does not wait. It is opened once more for that if the program's waits: to change its
+/// flags would change them for others too.
+fn without_waiting(fd: i32, write: impl FnOnce(i32) -> i64) -> i64 {
+    if is_nonblocking(fd) {
+        return write(fd);
     }
     let mut path = [0u8; 40];
-    crate::text::join(&mut path, &[b"/proc/self/fd/"], Some(entry.fd as u32 as u64));
+    crate::text::join(&mut path, &[b"/proc/self/fd/"], Some(fd as u32 as u64));
     Passing::open(path.as_ptr(), O_WRONLY_NONBLOCK).map_or(err::EAGAIN, |pipe| write(pipe.fd as i32))
 }
 

@@ -6,6 +6,7 @@ use super::{counter, plain};
 use crate::calls::message::{DATA, DATA_LEN};
 use crate::dispatch::{issue, Call};
 use crate::ring::Entry;
+use crate::state::Engine;
 use crate::sys::{nr, syscall};
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -47,8 +48,8 @@ pub fn link_of(fd: i32, name: &mut [u8; 32]) -> &[u8] {
     &name[..n.max(0) as usize]
 }
 
-pub fn read(id: u64, entry: &Entry) -> i64 {
-    let Some(form) = form(entry.fd) else { return plain(id, entry) };
+pub fn read(e: &Engine, id: u64, entry: &Entry) -> i64 {
+    let Some(form) = form(entry.fd) else { return plain(e, id, entry) };
     let len = (entry.len as u64).min(DATA_LEN);
     note().begin(how::RECORDS, entry.fd);
     note().words[0].store(form as u64, Relaxed);

@@ -2,7 +2,7 @@
 //! the kernel has no splice from them into a file.
 
 use super::note::{how, note};
-use super::{plain, transfer};
+use super::{completions, plain, transfer};
 use crate::operation::{is_ready, POLLIN};
 use crate::ring::Entry;
 use crate::state::Engine;
@@ -10,8 +10,12 @@ use crate::sys::err;
 use core::sync::atomic::Ordering::Relaxed;
 
 pub fn read(e: &mut Engine, id: u64, entry: &Entry) -> i64 {
+    // Tells an end of file as well, and writes to memory.
+    if let Some(r) = completions::run(e, id, entry, entry.fd) {
+        return r;
+    }
     if !transfer::may_deposit() {
-        return plain(id, entry);
+        return plain(e, id, entry);
     }
     note().begin(how::COLLECTED, entry.fd);
     transfer::clear(e);
@@ -21,7 +25,7 @@ pub fn read(e: &mut Engine, id: u64, entry: &Entry) -> i64 {
     match transfer::take(e, entry.fd, entry.len as u64) {
         1.. => transfer::collect(e),
         // Not every driver of every kernel splices.
-        err::EINVAL => plain(id, entry),
+        err::EINVAL => plain(e, id, entry),
         r => r,
     }
 }
@@ -51,7 +55,7 @@ pub fn write(e: &mut Engine, id: u64, entry: &Entry) -> i64 {
     while moved < staged {
         match transfer::send(e, entry.fd, (staged - moved) as u64) {
             n @ 1.. => moved += n,
-            err::EINVAL if moved == 0 => return plain(id, entry),
+            err::EINVAL if moved == 0 => return plain(e, id, entry),
             r => return if moved > 0 { moved } else { r },
         }
     }

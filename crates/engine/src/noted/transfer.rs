@@ -18,7 +18,7 @@ const FIONREAD: u64 = 0x541b;
 const F_GETPIPE_SZ: u64 = 1032;
 const O_NONBLOCK_CLOEXEC: u64 = 0o4000 | 0o2000000;
 /// Most bytes in one splice; also what a pipe holds by default.
-const MOST: u64 = 64 << 10;
+pub const MOST: u64 = 64 << 10;
 
 /// What this process knows of the transfer pipe.
 #[derive(Default)]
@@ -39,6 +39,11 @@ impl Transfer {
 pub fn set_up(e: &mut Engine) {
     e.transfer = Transfer::new();
     let ends = [e.own_fd(OwnFd::TransferRead), e.own_fd(OwnFd::TransferWrite)];
+    make_pipe(ends);
+}
+
+/// Makes a pipe with these ends, unless the anchor has kept it.
+pub fn make_pipe(ends: [i32; 2]) {
     // SAFETY: the numbers are the engine's own; asking for a size has no effect.
     unsafe {
         if ends.iter().all(|&fd| syscall!(nr::FCNTL, fd, F_GETPIPE_SZ) > 0) {
@@ -73,10 +78,15 @@ pub fn clear(e: &mut Engine) {
     if e.transfer.empty {
         return;
     }
+    drain(e.own_fd(OwnFd::TransferRead));
+    e.transfer.empty = true;
+}
+
+/// Empties a pipe of the engine's.
+pub fn drain(fd: i32) {
     let mut buf = [0u8; 4096];
     // SAFETY: reads into the buffer; the pipe never blocks.
-    while unsafe { syscall!(nr::READ, e.own_fd(OwnFd::TransferRead), buf.as_mut_ptr(), buf.len()) } > 0 {}
-    e.transfer.empty = true;
+    while unsafe { syscall!(nr::READ, fd, buf.as_mut_ptr(), buf.len()) } > 0 {}
 }
 
 /// Copies the bytes of a WRITE or WRITEV into the pipe, as many as fit. A bad pointer is the program's own EFAULT.

@@ -2,7 +2,7 @@
 
 use super::Ring;
 use crate::control::degrade;
-use crate::noted::transfer;
+use crate::noted::{completions, transfer};
 use crate::state::{Engine, OwnFd};
 use outlast_image::degradation::Degradation;
 
@@ -14,5 +14,6 @@ pub fn give_up(e: &mut Engine) {
     }
     e.ring = Ring::none();
     transfer::set_up(e);
+    completions::set_up(e);
     degrade(Degradation::NoRing);
 }

@@ -376,7 +376,7 @@ unsafe fn find(l: &Layout, mask: u32, user_data: u64) -> Option<i64> {
         let slot = (head.wrapping_add(i) & mask) as usize;
         let c = read_volatile((l.word(l.cqes) as *const Completion).add(slot));
         if c.user_data == user_data {
-            found = Some(settled(c.res));
+            found = Some(settled(c.res as i64));
         }
     }
     found
@@ -384,10 +384,10 @@ unsafe fn find(l: &Layout, mask: u32, user_data: u64) -> Option<i64> {
 
 /// Of an operation that a signal cut short the kernel may say what it translates only at the end of a system call: ERESTARTSYS
 /// and its kin.
-const fn settled(result: i32) -> i64 {
+pub const fn settled(result: i64) -> i64 {
     match result {
         -516..=-512 => err::EINTR,
-        _ => result as i64,
+        _ => result,
     }
 }
 
