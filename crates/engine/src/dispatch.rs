@@ -113,6 +113,7 @@ pub unsafe extern "C" fn dispatch(t: &mut Thread) {
         call_made(t);
     } else {
         match group::lock_or_join(t) {
+            Way::Alone if crate::native::is_everywhere() => leave_to_kernel(t),
             Way::Alone => dispatch_alone(t),
             Way::GoOn => group::go_on(engine(), t),
             Way::Made => {}
@@ -126,6 +127,13 @@ pub unsafe extern "C" fn dispatch(t: &mut Thread) {
     if t.interrupted == 0 || t.pending.load(Acquire) == 0 {
         world::depart(t);
     }
+}
+
+/// Protection has ended while the thread waited for the lock: whoever ended it may be giving back what the engine holds, and is not to meet
+/// a call that begins now. The thread makes it again, and meets dispatch outside.
+fn leave_to_kernel(t: &mut Thread) {
+    t.regs.rip -= 2;
+    t.regs.rax = t.call;
 }
 
 /// From now on the thread goes on behind its call, unless that was interrupted.

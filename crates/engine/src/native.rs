@@ -233,6 +233,9 @@ fn end(kind: u32, why: u64) {
     // Whoever is the kernel's from here on would be knocked at by them.
     // SAFETY: as above.
     stop_timers(unsafe { engine() });
+    // The bytes of a site do not change in one stroke, and nobody may come by meanwhile: later the others are not to be stopped any more.
+    // SAFETY: as above.
+    world::while_stopped(t, || unsafe { crate::rewrite::leave_program(thread::current()) });
     if gs::are_own() && world::has_several() && WAY.swap(way::NATIVE, AcqRel) != way::NATIVE {
         // A handler of the program's may not meet them in the engine, where GS is the engine's. Until the last one is out, the first ones'
         // native calls are met by signals that the engine handles.
@@ -243,7 +246,6 @@ fn end(kind: u32, why: u64) {
     // SAFETY: nothing of what was closed with delay can be wanted again; the thread is in the engine.
     unsafe {
         engine().fds.close_delayed();
-        crate::rewrite::leave_program(t);
         // Others may have set one meanwhile.
         stop_timers(engine());
     }

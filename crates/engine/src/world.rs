@@ -177,6 +177,19 @@ fn stop_others(t: &Thread) {
     add(&c.stop_ticks, tsc() - began);
 }
 
+/// Calls `f` while all other threads stand still: they are stopped for that if they are not yet. The caller holds the lock.
+pub fn while_stopped<R>(t: &Thread, f: impl FnOnce() -> R) -> R {
+    let stood = STOPPED.load(SeqCst) != 0;
+    if !stood {
+        stop(t);
+    }
+    let r = f();
+    if !stood {
+        resume();
+    }
+    r
+}
+
 /// Counts what only the holder of the lock counts.
 pub fn add(counter: &AtomicU64, more: u64) {
     counter.store(counter.load(Relaxed) + more, Relaxed);
