@@ -7,6 +7,7 @@ use outlast_policy::{Policies, Setting, Subject, Verdict};
 use outlast_supervisor::say::say;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -26,21 +27,20 @@ pub struct Running {
     pub executable: PathBuf,
 }
 
+    /// The file of the policy; none: that was not noted yet when it began.
+    pub policy: Option<PathBuf>,
 /// How long a command may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 const PULSE: Duration = Duration::from_millis(5);
 /// So much one may say, and so many state folders of one user are looked at.
 const LONGEST: u64 = 1 << 20;
 const MOST_FOLDERS: usize = 8;
-/// What tells where a user's state folder is.
-const PLACES: [&str; 3] = ["OUTLAST_STATE_DIR", "XDG_RUNTIME_DIR", "HOME"];
-
 /// A user's programs: whose, and what leads to their folder.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     user: u32,
     group: u32,
-    environment: Vec<(String, Vec<u8>)>,
+    environment: Vec<(&'static str, OsString)>,
 }
 
 /// Has all of them follow. `outlast`: the file of this program.
@@ -76,6 +76,10 @@ fn places() -> Vec<Place> {
     let mut places: BTreeSet<Place> = BTreeSet::new();
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+    // Another daemon, which reads other policies, has it follow those.
+    if program.policy.as_ref().is_some_and(|file| !policies.have(file)) {
+        return None;
+    }
         let Some(place) = place_of(pid) else { continue };
         if places.iter().filter(|known| known.user == place.user).count() < MOST_FOLDERS {
             places.insert(place);
@@ -89,29 +93,17 @@ fn place_of(pid: pid_t) -> Option<Place> {
         return None;
     }
     let words = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
-    if ![&b"run"[..], b"supervise"].contains(&words.split(|byte| *byte == 0).nth(1)?) {
+    if ![&b"run"[..], b"attach", b"supervise"].contains(&words.split(|byte| *byte == 0).nth(1)?) {
         return None;
     }
-    let environ = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
-    let variable = |name: &str| {
-        let from = format!("{name}=");
-        let value = environ.split(|byte| *byte == 0).find_map(|word| word.strip_prefix(from.as_bytes()))?;
-        Some((name.to_string(), value.to_vec()))
-    };
-    Some(Place {
-        user: process::user(pid)?.0,
-        group: process::group(pid)?,
-        environment: PLACES.into_iter().filter_map(variable).collect(),
-    })
+    Some(Place { user: process::user(pid)?.0, group: process::group(pid)?, environment: process::places(pid) })
 }
 
 /// Has `outlast module` do something as that user; what it says, if it succeeds in time.
 fn ask(outlast: &Path, place: &Place, words: &[String]) -> Option<Vec<u8>> {
     let mut command = Command::new(outlast);
     command.arg("module").args(words).env_clear().current_dir("/");
-    for (name, value) in &place.environment {
-        command.env(name, <std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(value));
-    }
+    command.envs(place.environment.iter().map(|(name, value)| (name, value)));
     if rustix::process::geteuid().as_raw() != place.user {
         command.uid(place.user).gid(place.group);
     }

@@ -2,7 +2,7 @@
 
 use crate::process::{self, identity, Identity, Ours};
 use libc::pid_t;
-use outlast_policy::{Policies, Setting, Subject, Verdict};
+use outlast_policy::{Policies, Policy, Setting, Subject, Verdict};
 use outlast_supervisor::remote::Remote;
 use outlast_supervisor::trace::{self, Fault};
 use rustix::io::Errno;
@@ -30,13 +30,14 @@ pub enum Outcome {
 
 /// For a process of ours that stands at the beginning of a program: decides, acts, and lets it go. `outlast`: the file of this program.
 pub fn interpose(pid: pid_t, executed: &Executed, policies: &Policies, outlast: &Ours) -> Outcome {
-    let Some((place, settings, user)) = wish(pid, executed, policies) else {
+    let Some((policy, settings, user)) = wish(pid, executed, policies) else {
         // If this fails it is gone.
         let _ = trace::detach(pid, 0);
         return Outcome::NotMeant;
     };
+    let place = policy.place();
     let unprotected = |why: String| Outcome::Unprotected(place.clone(), why);
-    let (file, words) = match command(pid, executed, settings, user, outlast) {
+    let (file, words) = match command(pid, executed, (policy, settings), user, outlast) {
         Ok(command) => command,
         Err(why) => {
             let _ = trace::detach(pid, 0);
@@ -59,8 +60,8 @@ fn told_to_execute(pid: pid_t) -> Option<Identity> {
 /// Whether its user is all it is.
 struct IsPlain(bool);
 
-/// Where a policy stands that wants it protected, and how.
-fn wish<'p>(pid: pid_t, executed: &Executed, policies: &'p Policies) -> Option<(String, &'p [Setting], IsPlain)> {
+/// The policy that wants it protected, and how.
+fn wish<'p>(pid: pid_t, executed: &Executed, policies: &'p Policies) -> Option<(&'p Policy, &'p [Setting], IsPlain)> {
     // It may have gone on to execute something else.
     if ![process::executable(pid), told_to_execute(pid)].contains(&Some(executed.identity)) {
         return None;
@@ -70,9 +71,7 @@ fn wish<'p>(pid: pid_t, executed: &Executed, policies: &'p Policies) -> Option<(
     let subject = Subject { executable: &executed.path, uid, cgroup: &cgroup };
     let policy = policies.find(&subject)?;
     match &policy.verdict {
-        Verdict::Protect(settings) => {
-            Some((format!("{}:{}", policy.file.display(), policy.line), settings, IsPlain(is_plain)))
-        }
+        Verdict::Protect(settings) => Some((policy, settings, IsPlain(is_plain))),
         Verdict::Leave => None,
     }
 }
@@ -83,7 +82,7 @@ type Command = (CString, Vec<CString>);
 fn command(
     pid: pid_t,
     executed: &Executed,
-    settings: &[Setting],
+    (policy, settings): (&Policy, &[Setting]),
     IsPlain(is_plain): IsPlain,
     outlast: &Ours,
 ) -> Result<Command, &'static str> {
@@ -116,6 +115,7 @@ fn command(
     let options = settings.iter().map(Setting::argument);
     let mut words = vec![c(b"outlast")?, c(b"run")?];
     words.extend(options.map(|word| c(word.as_bytes())).collect::<Result<Vec<_>, _>>()?);
+    words.extend([c(b"--policy")?, c(policy.file.as_os_str().as_bytes())?]);
     let called = executed.path.as_os_str().as_bytes();
     let file = file.as_os_str().as_bytes();
     for word in [b"--begun", file, device.as_bytes(), inode.as_bytes(), called, &comm, b"--"] {

@@ -13,6 +13,7 @@
 //!
 //! Besides it watches the scheduler, in a thread of its own that depends on nothing of this, and with all of this switched off if it is wished so.
 
+mod attaching;
 mod daemon;
 mod deadline;
 mod execs;
@@ -30,6 +31,7 @@ mod tell;
 mod teller;
 mod watching;
 
+pub use attaching::DESIGNATE;
 pub use daemon::{run, Executions, Request};
 pub use execs::Error;
 pub use follow::{Running, DESIGNATED, FOLLOW};

@@ -3,7 +3,7 @@
 use libc::pid_t;
 use outlast_supervisor::say::say;
 use rustix::fs::stat;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::Read;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -97,6 +97,20 @@ pub fn user(pid: pid_t) -> Option<(u32, bool)> {
 /// Its effective group.
 pub fn group(pid: pid_t) -> Option<u32> {
     field(pid, "Gid:")?.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// What tells where a user's state folder is.
+const PLACES: [&str; 3] = ["OUTLAST_STATE_DIR", "XDG_RUNTIME_DIR", "HOME"];
+
+/// What leads outlast to its user's programs, of the environment that it began with.
+pub fn places(pid: pid_t) -> Vec<(&'static str, OsString)> {
+    let environ = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    let variable = |name: &'static str| {
+        let mut words = environ.split(|byte| *byte == 0);
+        let value = words.find_map(|word| word.strip_prefix(name.as_bytes())?.strip_prefix(b"="))?;
+        Some((name, OsStr::from_bytes(value).to_os_string()))
+    };
+    PLACES.into_iter().filter_map(variable).collect()
 }
 
 fn field(pid: pid_t, name: &str) -> Option<String> {

@@ -1,5 +1,6 @@
 //! Executions are let go: at once, or when a thread of their own has seen to them, or after a while, whatever that thread does.
 
+use crate::attaching::{attach, Said};
 use crate::deadline::Deadline;
 use crate::execs::{Execs, Held};
 use crate::executing::Executing;
@@ -9,7 +10,7 @@ use crate::process::{self, identity, Ours};
 use crate::seats::{Seat, Seats};
 use crate::tell::{tell, PROTECTED, UNPROTECTED};
 use libc::pid_t;
-use outlast_policy::Policies;
+use outlast_policy::{Policies, Subject};
 use outlast_supervisor::say::say;
 use outlast_supervisor::switch::Whose;
 use outlast_supervisor::trace::Fault;
@@ -30,8 +31,8 @@ pub struct Watching {
     switch: PathBuf,
     /// Goes on as long as executions are let go.
     beats: AtomicU64,
-    /// Held while programs are told what policies say now.
-    following: Mutex<()>,
+    /// Held while programs that run are seen to: what was said of some.
+    following: Mutex<Said>,
     /// Shared by threads that are in the middle of a process's first instructions: should the daemon end then, that would end, too.
     interposing: RwLock<()>,
 }
@@ -68,14 +69,17 @@ impl Watching {
         *self.policies() = Arc::new(policies);
     }
 
-    /// Has programs follow that run already, one reading after the other, while this goes on.
+    /// Has programs follow that run already, and others protected that policies have come to designate, one reading after the other, while this goes on.
     pub fn have_programs_follow(self: &Arc<Self>) {
         let this = Arc::clone(self);
         // Where there is no thread to be had they follow the next time.
         let _ = thread::Builder::new().name("following".into()).spawn(move || {
-            let _one_at_a_time = this.following.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut said = this.following.lock().unwrap_or_else(PoisonError::into_inner);
             let policies = Arc::clone(&this.policies());
             follow(&policies, &this.outlast.path);
+            if !Whose::All(&this.switch).is_off() {
+                attach(&policies, &this.outlast, &mut said);
+            }
         });
     }
 
@@ -150,12 +154,15 @@ impl Watching {
         let (thread, path) = (held.thread(), held.path()?);
         let policies = Arc::clone(&self.policies());
         // Where that file lies nothing hangs: in memory.
-        if thread <= 0 || !policies.may_protect(&path, None) || Whose::All(&self.switch).is_off() {
+        if thread <= 0 || !policies.may_protect(&path) || Whose::All(&self.switch).is_off() {
             return None;
         }
         // Those that outlast protects are traced by their supervisor.
         let user = process::user_of_untraced(thread)?;
-        policies.may_protect(&path, Some(user)).then_some((path, user))
+        // An entry without an executable is about files anywhere: whoever executes in another control group is not held up for it.
+        let cgroup = process::control_group(thread)?;
+        let subject = Subject { executable: &path, uid: user, cgroup: &cgroup };
+        policies.may_protect_for(&subject).then_some((path, user))
     }
 
     /// outlast itself starts programs natively where it cannot protect them.

@@ -14,6 +14,7 @@ use std::io::Read;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 /// Protect a program that runs already
@@ -34,6 +35,9 @@ pub struct Attach {
     json: bool,
     #[command(flatten)]
     how: How,
+    /// A policy designates it: the file that this is about, and the policy's
+    #[arg(long, hide = true, num_args = 2, value_names = ["EXECUTABLE", "POLICY"])]
+    designated: Option<Vec<PathBuf>>,
     /// Stay, and report here
     #[arg(long, hide = true, value_name = "DESCRIPTOR")]
     report: Option<RawFd>,
@@ -123,10 +127,17 @@ impl Attach {
 
     /// Attaches, reports, and watches.
     fn stay(self, report: OwnedFd) -> Result<i32, Error> {
-        let (options, wishes) = (self.how.options(false), self.how.wishes());
+        // It was executed by another name; by this one others find the supervisors that there are.
+        let _ = rustix::thread::set_name(c"outlast");
+        let designated = self.designated.as_deref().and_then(|words| match words {
+            [executable, policy] => Some((executable.clone(), policy.clone())),
+            _ => None,
+        });
+        let (options, wishes) = (self.how.options(designated.is_some()), self.how.wishes());
         let load = protection::start(&wishes);
         let (store, encrypt) = (self.how.store.clone(), self.how.encrypt.clone());
-        let request = Request { pid: self.pid, name: self.name.clone(), store, options, encrypt, load: &load };
+        let request =
+            Request { pid: self.pid, name: self.name.clone(), store, options, encrypt, load: &load, designated };
         let attached = attach(&request);
         let told = match &attached {
             Ok((attached, _)) => Report::Attached(attached.clone()),

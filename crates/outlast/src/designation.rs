@@ -75,6 +75,10 @@ pub fn is_of_user(file: &Path) -> bool {
 pub fn folders_or(paths: Vec<PathBuf>) -> Vec<Folder> {
     match paths.is_empty() {
         true => folders(),
-        false => paths.into_iter().map(|path| Folder { path, user: None }).collect(),
+        // Programs are told where their policy stands, wherever they are.
+        false => {
+            let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
+            paths.into_iter().map(|path| Folder { path: absolute(path), user: None }).collect()
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! `outlast module`: the policies that protect programs, and how each does.
 
 mod add;
+mod designate;
 mod follow;
 mod list;
 mod load;
@@ -33,6 +34,8 @@ enum Command {
     Designated(follow::Designated),
     #[command(name = outlast_daemon::FOLLOW, hide = true)]
     Follow(follow::Follow),
+    #[command(name = outlast_daemon::DESIGNATE, hide = true)]
+    Designate(designate::Designate),
 }
 
 /// Have a module protect a program that runs no longer
@@ -61,6 +64,7 @@ impl Module {
             Command::Unload(command) => command.execute(),
             Command::Designated(command) => command.execute(),
             Command::Follow(command) => command.execute(),
+            Command::Designate(command) => command.execute(),
         }
     }
 }

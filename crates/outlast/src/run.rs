@@ -9,6 +9,7 @@ use outlast_supervisor::say::say;
 use outlast_supervisor::start::{run, Begun, Request};
 use outlast_supervisor::{departure, Error};
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Run a program so that it outlasts its own death
@@ -28,6 +29,9 @@ pub struct Run {
     /// Go on with a program that had begun: its file, device and inode of that, what it is named after, what its process is called
     #[arg(long, hide = true, num_args = 5, value_names = ["FILE", "DEVICE", "INODE", "CALLED", "COMM"])]
     begun: Option<Vec<OsString>>,
+    /// The file of the policy that designates it
+    #[arg(long, hide = true, value_name = "FILE", requires = "begun")]
+    policy: Option<PathBuf>,
     /// The program and its arguments
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
@@ -57,7 +61,7 @@ impl Run {
         }
         let (options, wishes) = (self.options(), self.how.wishes());
         let load = protection::start(&wishes);
-        let begun = match self.begun.as_deref().map(begun) {
+        let begun = match self.begun.as_deref().map(|words| begun(words, self.policy.as_ref())) {
             Some(None) => {
                 say(format_args!("--begun has a file, two numbers, another file and a name"));
                 return Ok(2);
@@ -97,7 +101,7 @@ impl Run {
     }
 }
 
-fn begun(words: &[OsString]) -> Option<Begun> {
+fn begun(words: &[OsString], policy: Option<&PathBuf>) -> Option<Begun> {
     let [file, device, inode, called, comm] = words else { return None };
     let number = |word: &OsString| word.to_str()?.parse().ok();
     Some(Begun {
@@ -105,5 +109,6 @@ fn begun(words: &[OsString]) -> Option<Begun> {
         identity: (number(device)?, number(inode)?),
         called: called.into(),
         comm: comm.clone(),
+        policy: policy.cloned(),
     })
 }

@@ -2,6 +2,8 @@
 
 #[path = "daemon/life.rs"]
 mod life;
+#[path = "daemon/running.rs"]
+mod running;
 #[path = "daemon/watch.rs"]
 mod watch;
 

@@ -90,16 +90,21 @@ const AS_PATHS: MatchOptions =
 impl Policy {
     /// Does it say something about this program?
     pub fn fits(&self, subject: &Subject) -> bool {
-        let is = |pattern: &Pattern, text| pattern.matches_with(text, AS_PATHS);
-        self.executable.as_ref().is_none_or(|executable| executable.is(subject.executable))
+        self.may_fit(subject.executable)
             && self.user.as_ref().is_none_or(|user| user.uid == Some(subject.uid))
-            && self.cgroup.as_ref().is_none_or(|pattern| is(pattern, subject.cgroup))
-            && self.unit.as_ref().is_none_or(|pattern| unit_of(subject.cgroup).is_some_and(|unit| is(pattern, unit)))
+            && self.is_of(subject.cgroup)
     }
 
     /// Could it say something about a program made from this file?
     pub fn may_fit(&self, executable: &Path) -> bool {
         self.executable.as_ref().is_none_or(|wanted| wanted.is(executable))
+    }
+
+    /// Could it say something about a program in this control group?
+    pub fn is_of(&self, cgroup: &str) -> bool {
+        let is = |pattern: &Pattern, text| pattern.matches_with(text, AS_PATHS);
+        self.cgroup.as_ref().is_none_or(|pattern| is(pattern, cgroup))
+            && self.unit.as_ref().is_none_or(|pattern| unit_of(cgroup).is_some_and(|unit| is(pattern, unit)))
     }
 
     /// The folders in which the files lie that it is about; none: it is about files anywhere.
@@ -115,6 +120,11 @@ impl Policy {
         if let Some(user) = &mut self.user {
             user.refresh();
         }
+    }
+
+    /// Where it stands, in words.
+    pub fn place(&self) -> String {
+        format!("{}:{}", self.file.display(), self.line)
     }
 
     /// What it is about, in the words of the file.

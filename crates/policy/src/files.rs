@@ -103,9 +103,20 @@ impl Policies {
         self.about(Some(subject.uid)).find(|policy| policy.fits(subject))
     }
 
-    /// Could any of them protect a program made from this file, of this user or of any?
-    pub fn may_protect(&self, executable: &Path, user: Option<u32>) -> bool {
-        self.about(user).any(|policy| policy.verdict != Verdict::Leave && policy.may_fit(executable))
+    /// Could any of them protect a program made from this file, of anybody?
+    pub fn may_protect(&self, executable: &Path) -> bool {
+        self.about(None).any(|policy| policy.verdict != Verdict::Leave && policy.may_fit(executable))
+    }
+
+    /// Could any of them protect one that this user begins in this control group? Who begins it need not be the user that it has then.
+    pub fn may_protect_for(&self, subject: &Subject) -> bool {
+        let may = |policy: &Policy| policy.may_fit(subject.executable) && policy.is_of(subject.cgroup);
+        self.about(Some(subject.uid)).any(|policy| policy.verdict != Verdict::Leave && may(policy))
+    }
+
+    /// Does a file count here, if there is one of this name?
+    pub fn have(&self, file: &Path) -> bool {
+        self.0.iter().any(|(folder, _)| file.parent() == Some(&*folder.path))
     }
 
     /// All of them.

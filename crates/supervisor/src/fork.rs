@@ -192,6 +192,7 @@ fn copy(
         recoveries_before: 0,
         changed: None,
         designated: None,
+        policy: None,
         ..original.clone()
     };
     Ok((session, meta))

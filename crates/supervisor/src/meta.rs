@@ -60,6 +60,9 @@ pub struct Meta {
     /// The file that policies were asked about, where one has it protected.
     #[serde(default)]
     pub designated: Option<Text>,
+    /// The policy's file: whoever reads others has no say.
+    #[serde(default)]
+    pub policy: Option<Text>,
     /// How the program ended, once it has.
     pub ended: Option<Ended>,
 }

@@ -20,6 +20,13 @@ fn set(pid: pid_t, score: i32) -> bool {
     fs::write(format!("/proc/{pid}/oom_score_adj"), score.to_string()).is_ok()
 }
 
+/// Has this process be preferred as another one is.
+pub fn share(pid: pid_t) {
+    if let Some(score) = of(pid) {
+        set(std::process::id() as pid_t, score);
+    }
+}
+
 /// Exempts a process of ours, if that is allowed.
 pub fn exempt(pid: pid_t) {
     set(pid, EXEMPT);

@@ -56,6 +56,8 @@ pub struct Begun {
     pub called: PathBuf,
     /// What the kernel called its process: a script by its own name, not its interpreter's.
     pub comm: OsString,
+    /// The file of the policy that wants it protected.
+    pub policy: Option<PathBuf>,
 }
 
 /// Runs a program, protected if that is possible, until it has ended for good.
@@ -170,6 +172,7 @@ fn describe(request: &Request, exe: PathBuf, stores: &StorePlace) -> Meta {
         encryption: None,
         changed: None,
         designated: request.begun.as_ref().map(|begun| begun.called.clone().into()),
+        policy: request.begun.as_ref().and_then(|begun| begun.policy.clone()).map(Into::into),
         ended: None,
     }
 }

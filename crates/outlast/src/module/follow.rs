@@ -29,8 +29,9 @@ impl Designated {
         let state = StateFolder::open()?;
         let running = status::all(&state)?.into_iter().filter(|program| program.ended.is_none() && program.protected);
         let designated = |program: status::Status| {
-            let executable = Meta::read(&state.program(&program.name).ok()?).ok()?.designated?.to_path();
-            Some(Running { name: program.name, pid: program.pid?, executable })
+            let meta = Meta::read(&state.program(&program.name).ok()?).ok()?;
+            let (executable, policy) = (meta.designated?.to_path(), meta.policy.map(|policy| policy.to_path()));
+            Some(Running { name: program.name, pid: program.pid?, executable, policy })
         };
         let all: Vec<Running> = running.filter_map(designated).collect();
         output::json(&all)

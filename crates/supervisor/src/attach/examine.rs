@@ -113,16 +113,30 @@ fn image_allows(pid: pid_t) -> Result<(), Refusal> {
     }
 }
 
+/// Is the engine in a process, or was it? So it is in programs that are protected or were left alone, in their children and their anchors.
+pub fn has_engine(pid: pid_t) -> bool {
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+    maps.lines().filter_map(range_of).any(is_engines)
+}
+
+/// Where a mapping lies.
+fn range_of(line: &str) -> Option<(u64, u64)> {
+    let (start, end) = line.split_ascii_whitespace().next()?.split_once('-')?;
+    let number = |digits| u64::from_str_radix(digits, 16).ok();
+    Some((number(start)?, number(end)?))
+}
+
+fn is_engines((start, end): (u64, u64)) -> bool {
+    start < ENGINE_END && ENGINE_BASE < end
+}
+
 /// What it has mapped.
 fn maps_allow(pid: pid_t, maps: &str) -> Result<(), Refusal> {
     for line in maps.lines() {
-        let mut words = line.split_ascii_whitespace();
-        let range = words.next().and_then(|range| range.split_once('-'));
-        let number = |digits| u64::from_str_radix(digits, 16).unwrap_or(0);
-        let (start, end) = range.map_or((0, 0), |(start, end)| (number(start), number(end)));
-        if start < ENGINE_END && ENGINE_BASE < end {
+        if range_of(line).is_some_and(is_engines) {
             return Err(Refusal::Protected);
         }
+        let mut words = line.split_ascii_whitespace().skip(1);
         let is_shared = words.next().is_some_and(|rights| rights.ends_with('s'));
         let file = [words.nth(1), words.next()];
         let Some(path) = line.find('/').map(|at| &line[at..]) else { continue };

@@ -4,6 +4,7 @@
 //! know there because there is nothing yet, it asks the kernel for. Until it has the program in its hands every failure ends with
 //! the program running on as it was.
 
+mod beside;
 mod examine;
 mod hold;
 mod refusal;
@@ -31,6 +32,8 @@ use crate::supervisor::{Parts, Supervisor};
 use crate::trace::{self, Fault};
 use crate::visit::Hindrance;
 use crate::{oom_score, orphans, processes, reports};
+pub use beside::stand_beside;
+pub use examine::has_engine;
 use hold::{Hold, Place};
 use libc::pid_t;
 use outlast_image::control::state;
@@ -60,6 +63,8 @@ pub struct Request<'a> {
     pub encrypt: Option<PathBuf>,
     /// Makes the policies that protect it.
     pub load: Load<'a>,
+    /// Where a policy wants it protected: the file that policies were asked about, and the policy's.
+    pub designated: Option<(PathBuf, PathBuf)>,
 }
 
 /// What became of it.
@@ -117,7 +122,8 @@ pub fn attach(request: &Request) -> Result<(Attached, Watch), Error> {
     let command = Command::new(&image.exe, &image.argv)?;
     let state = StateFolder::open()?;
     orphans::revive(&state)?;
-    let (folder, lock) = state.create(request.name.as_deref(), &image.exe)?;
+    let after = request.designated.as_ref().map_or(&image.exe, |(executable, _)| executable);
+    let (folder, lock) = state.create(request.name.as_deref(), after)?;
     let stores = StorePlace::begin(&folder, request.store.as_deref(), seal)?;
     let mut options = request.options.clone();
     options.set(option::FOREIGN_PARENT, true);
@@ -147,7 +153,8 @@ pub fn attach(request: &Request) -> Result<(Attached, Watch), Error> {
         going_back: None,
         encryption,
         changed: None,
-        designated: None,
+        designated: request.designated.as_ref().map(|(executable, _)| executable.clone().into()),
+        policy: request.designated.as_ref().map(|(_, policy)| policy.clone().into()),
         ended: None,
     };
     let parts = Parts { folder, lock, stores, meta, command, engine: Rc::new(Engine::new()?), signals, decides };

@@ -41,6 +41,12 @@ pub enum Refusal {
     Namespace,
     /// it sees no /proc, which outlast needs
     ProcHidden,
+    /// it has the rights of several users, or of its file; start it with `outlast run`
+    Mixed,
+    /// it has mounts, a root, a network or a security label of its own; it is protected when it begins anew
+    Elsewhere,
+    /// whoever watched it would have rights that it has not; it is protected when it begins anew
+    Rights,
     /// it is under filters of system calls (seccomp) that outlast does not know; start it with `outlast run`
     Filters,
     /// it shares all of its memory with its parent

@@ -131,6 +131,7 @@ impl Member {
             encryption: None,
             changed: None,
             designated: None,
+            policy: None,
             ended: None,
             ..parent.meta.clone()
         };
