@@ -7,6 +7,8 @@ pub enum Failure {
     NoSuchPin(String),
     /// the pin {0} cannot be had: {1}
     Unavailable(String, String),
+    /// the pin {0} is used by {1}
+    PinUsed(String, String),
     /// the pin {0} was not asked for with use_pin
     NotInUse(String),
     /// the pin {0} has no operation {1}

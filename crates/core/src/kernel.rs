@@ -62,6 +62,27 @@ impl Microkernel {
         self.pins.install(interface, make);
     }
 
+    /// Makes a pin unknown, which can be installed again. Who asks for it meanwhile is told that there is none.
+    ///
+    /// # Errors
+    /// There is no such pin, or a module uses it.
+    pub fn uninstall_pin(&mut self, name: &str) -> Result<(), Failure> {
+        let pin = self.pins.find(name)?;
+        let users = self.users_of(name);
+        if !users.is_empty() {
+            return Err(Failure::PinUsed(name.into(), users.join(", ")));
+        }
+        self.pins.uninstall(pin);
+        Ok(())
+    }
+
+    /// The modules that use a pin.
+    pub fn users_of(&self, pin: &str) -> Vec<&'static str> {
+        let Ok(pin) = self.pins.find(pin) else { return Vec::new() };
+        let users = self.slots.iter().filter(|slot| slot.is_loaded && slot.pins.contains(&pin));
+        users.map(|slot| slot.manifest.name).collect()
+    }
+
     /// All pins that are known, and whether they are loaded.
     pub fn pins(&self) -> impl Iterator<Item = (&'static Interface, bool)> + '_ {
         self.pins.all()

@@ -47,15 +47,24 @@ pub(crate) struct Pins {
 }
 
 impl Pins {
-    /// Makes a pin known. It is loaded when it is needed.
+    /// Makes a pin known. It is loaded when it is needed; one of its name that is loaded stays so until nobody needs it.
     pub fn install(&mut self, interface: &'static Interface, make: Make) {
         match self.by_name.get(interface.name) {
-            Some(&at) => self.known[at] = Known { interface, make, pin: None },
+            Some(&at) => {
+                let pin = self.known[at].pin.take();
+                self.known[at] = Known { interface, make, pin };
+            }
             None => {
                 self.by_name.insert(interface.name, self.known.len());
                 self.known.push(Known { interface, make, pin: None });
             }
         }
+    }
+
+    /// Makes it unknown. Its place is kept, so that nobody's number for it becomes another one's.
+    pub fn uninstall(&mut self, id: PinId) {
+        self.unload(id);
+        self.by_name.remove(self.known[id.0].interface.name);
     }
 
     pub fn find(&self, name: &str) -> Result<PinId, Failure> {
@@ -85,6 +94,8 @@ impl Pins {
 
     /// All of them, and whether they are loaded.
     pub fn all(&self) -> impl Iterator<Item = (&'static Interface, bool)> + '_ {
-        self.known.iter().map(|known| (known.interface, known.pin.is_some()))
+        let is_installed = |at: usize, name| self.by_name.get(name) == Some(&at);
+        let known = self.known.iter().enumerate().filter(move |(at, known)| is_installed(*at, known.interface.name));
+        known.map(|(_, known)| (known.interface, known.pin.is_some()))
     }
 }

@@ -3,6 +3,7 @@
 use crate::sysc::Visible;
 use crate::{generations, leaks, storm};
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// One change.
@@ -13,6 +14,10 @@ pub enum Change {
     Add(Added),
     /// The module of this name protects it no longer.
     Remove(String),
+    /// The pin of this name is there no longer: who asks for it is told so.
+    Uninstall(String),
+    /// It is there again.
+    Install(String),
 }
 
 /// A module, and what is mentioned of its settings.
@@ -43,6 +48,13 @@ pub enum Added {
     },
     Leaks {
         settings: Option<leaks::Settings>,
+    },
+    /// One that is loaded from a file.
+    Plugin {
+        name: String,
+        /// From where, absolute.
+        file: PathBuf,
+        settings: Option<String>,
     },
 }
 

@@ -37,11 +37,10 @@ const fn named(name: &'static str, what: &'static str) -> Named {
     Named { name, what }
 }
 
-/// A pin of RMK's Table 3 that does not exist yet, and what it waits for.
+/// A pin of RMK's Table 3 that does not exist yet, what it is to do and to tell, and what it waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Missing {
-    pub name: &'static str,
-    pub what: &'static str,
+    pub interface: Interface,
     pub why: &'static str,
 }
 
@@ -68,10 +67,34 @@ pub const BETWEEN_NODES: [&Interface; 2] = [&node::INTERFACE, &channel::INTERFAC
 /// Those that modules of other nodes can use, where they may: pins of the machine, not of one program.
 pub const FOR_OTHER_NODES: [&Interface; 1] = [&schl::INTERFACE];
 
-const KERNEL_SIDE: &str = "needs the kernel side, which does not exist yet";
+/// What some wait for.
+pub const KERNEL_SIDE: &str = "needs the kernel side, which does not exist yet";
 
 /// The others of Table 3.
 pub const MISSING: [Missing; 2] = [
-    Missing { name: "intr", what: "exceptions and interrupts of the kernel", why: KERNEL_SIDE },
-    Missing { name: "apic", what: "interrupts between processors, NMI", why: KERNEL_SIDE },
+    Missing {
+        interface: Interface {
+            name: "intr",
+            what: "exceptions and interrupts of the kernel",
+            operations: &[named("hook", "an interrupt or exception is told of"), named("unhook", "it no longer is")],
+            events: &[
+                named("interrupt", "one that is hooked was taken"),
+                named("exception", "the kernel itself has failed: a page that is not there, a protection, an operand"),
+                named("panic", "the kernel gives up"),
+            ],
+        },
+        why: KERNEL_SIDE,
+    },
+    Missing {
+        interface: Interface {
+            name: "apic",
+            what: "interrupts between processors, NMI",
+            operations: &[
+                named("route", "what a counter raises at its end becomes an NMI"),
+                named("send", "a processor sends another one an NMI"),
+            ],
+            events: &[named("nmi", "a processor has taken one")],
+        },
+        why: KERNEL_SIDE,
+    },
 ];

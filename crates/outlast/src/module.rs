@@ -69,7 +69,8 @@ impl Module {
     }
 }
 
-fn change_of(program: &str, change: &Change) -> Result<i32, Error> {
+/// Has a program's supervisor change what protects it.
+pub fn change_of(program: &str, change: &Change) -> Result<i32, Error> {
     let folder = state::open()?.program(program)?;
     if wishing::ask(&folder, change)? == Taken::NotYet {
         say(format_args!(

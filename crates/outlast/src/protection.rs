@@ -34,6 +34,7 @@ fn load(program: &str, wishes: &Wishes, options: &mut Options, failures: &[Strin
     }
     let protection = Protection::new(program, &wishes, options, &modules, failures);
     let mut protection = protection.map_err(|failure| Error::Module(failure.to_string()))?;
+    protection.load_by(from_file);
     lacks.into_iter().for_each(|what| protection.lacks(what));
     Ok(Box::new(protection))
 }

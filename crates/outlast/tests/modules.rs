@@ -4,6 +4,8 @@
 mod meanwhile;
 #[path = "modules/outputs.rs"]
 mod outputs;
+#[path = "modules/pins.rs"]
+mod pins;
 #[path = "modules/streams.rs"]
 mod streams;
 mod support;

@@ -1,5 +1,7 @@
 //! Modules that are loaded from files: installed, refused, and protecting real programs through everything that may happen to these.
 
+#[path = "plugins/runtime.rs"]
+mod runtime;
 mod support;
 
 use serde_json::Value;

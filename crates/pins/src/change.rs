@@ -1,6 +1,6 @@
 //! Modules that are added and removed, and told otherwise, while the program runs.
 
-use crate::protection::Protection;
+use crate::protection::{install, Protection};
 use crate::wishes::Wishes;
 use outlast_core::Failure;
 use outlast_image::inject::option;
@@ -26,10 +26,11 @@ pub fn leave_to_nobody(options: &mut Options, module: &str) {
     }
 }
 
-/// The module that a change is about.
+/// The module that a change is about; of a pin that is the pin.
 fn module_of(change: &Change) -> &str {
     match change {
-        Change::Remove(module) => module,
+        Change::Remove(name) | Change::Uninstall(name) | Change::Install(name) => name,
+        Change::Add(Added::Plugin { name, .. }) => name,
         Change::Add(Added::Crash { .. }) => crash::NAME,
         Change::Add(Added::Visible { .. }) => visible::NAME,
         Change::Add(Added::Server) => server::NAME,
@@ -47,6 +48,8 @@ impl Protection {
         let (module, before) = (module_of(change), Wishes::of(options));
         let told_before = before.words(module);
         let after = match change {
+            Change::Uninstall(pin) => return self.uninstall(pin, options),
+            Change::Install(pin) => return self.install_again(pin, options),
             Change::Add(added) => before.clone().with(added),
             Change::Remove(_) if !self.manifests.iter().any(|manifest| manifest.name == module) => {
                 return Err(format!("there is no module {module}; `outlast module list` has all"))
@@ -63,6 +66,7 @@ impl Protection {
                     .into(),
             );
         }
+        self.get_from_file(&after, module)?;
         let mut chosen = options.clone();
         leave_to_nobody(&mut chosen, module);
         chosen.retries = after.crash.map(|crash| crash.retries);
@@ -77,9 +81,15 @@ impl Protection {
                 let told = self.tell(module, &before, options.clone());
                 let notices = self.kernel.take_notices();
                 self.note(notices);
+                if told_before.is_none() && after.plugins.iter().any(|plugin| plugin.name == module) {
+                    self.forget_file(module);
+                }
                 return Err(told.err().map_or(failure.to_string(), |worse| format!("{failure}; and {worse}")));
             }
         };
+        if let (Change::Remove(_), true) = (change, before.plugins.iter().any(|plugin| plugin.name == module)) {
+            self.forget_file(module);
+        }
         let told = after.words(module);
         let what = match (told_before, told) {
             (None, Some(now)) => format!("{module} protects it: {now}"),
@@ -90,8 +100,70 @@ impl Protection {
         Ok(Changed { options: chosen, what })
     }
 
-    /// All modules are told what these options say.
+    /// Has a module that is loaded from a file at hand, if it is one and is not loaded: as the file is now.
+    fn get_from_file(&mut self, wishes: &Wishes, module: &str) -> Result<(), String> {
+        let Some(plugin) = wishes.plugins.iter().find(|plugin| plugin.name == module) else { return Ok(()) };
+        if self.kernel.modules().any(|(manifest, _)| manifest.name == module) {
+            return Ok(());
+        }
+        let manifest = (self.from_file)(plugin)?;
+        self.manifests.retain(|known| known.name != module);
+        self.manifests.push(manifest);
+        Ok(())
+    }
+
+    /// Lets go of one that protects the program no longer.
+    fn forget_file(&mut self, module: &str) {
+        // One that has failed is not loaded.
+        let _ = self.kernel.unload(module);
+        self.manifests.retain(|known| known.name != module);
+    }
+
+    /// Takes a pin away. Modules that would use it and protect nothing are unloaded, and loaded again when they are to.
+    fn uninstall(&mut self, pin: &str, options: &Options) -> Result<Changed, String> {
+        let protects = |name: &&str| self.kernel.modules().any(|(known, of)| known.name == *name && !of.is_empty());
+        let users = self.kernel.users_of(pin);
+        let needed: Vec<_> = users.iter().copied().filter(|name| protects(name)).collect();
+        if !needed.is_empty() {
+            return Err(Failure::PinUsed(pin.into(), needed.join(", ")).to_string());
+        }
+        for module in users {
+            self.kernel.unload(module).map_err(|failure| failure.to_string())?;
+        }
+        self.kernel.uninstall_pin(pin).map_err(|failure| match failure {
+            Failure::NoSuchPin(_) if options.without_pins.iter().any(|gone| gone == pin) => {
+                format!("the pin {pin} is uninstalled already")
+            }
+            failure => failure.to_string(),
+        })?;
+        let mut options = options.clone();
+        options.without_pins.push(pin.into());
+        Ok(Changed { options, what: format!("the pin {pin} is uninstalled") })
+    }
+
+    fn install_again(&mut self, pin: &str, options: &Options) -> Result<Changed, String> {
+        if self.kernel.pins().any(|(interface, _)| interface.name == pin) {
+            return Err(format!("the pin {pin} is installed"));
+        }
+        if !install(&mut self.kernel, &self.desk, |name| name == pin) {
+            return Err(format!("a program has no pin called {pin}; `outlast pin list` has all"));
+        }
+        let mut options = options.clone();
+        options.without_pins.retain(|gone| gone != pin);
+        Ok(Changed { options, what: format!("the pin {pin} is installed") })
+    }
+
+    /// All modules are told what these options say, and all pins are there but those that these do without.
     pub(crate) fn restore_all(&mut self, options: &Options) -> Result<(), String> {
+        let is_known = |name| self.kernel.pins().any(|(interface, _)| interface.name == name);
+        let known = crate::protection::names().map(|name| (name, is_known(name))).collect::<Vec<_>>();
+        for (name, is_known) in known {
+            match (is_known, options.without_pins.iter().any(|gone| gone == name)) {
+                (true, true) => drop(self.uninstall(name, options)?),
+                (false, false) => drop(install(&mut self.kernel, &self.desk, |pin| pin == name)),
+                _ => (),
+            }
+        }
         let wishes = Wishes::of(options);
         let names: Vec<_> = self.manifests.iter().map(|manifest| manifest.name).collect();
         let mut told = names.into_iter().map(|name| self.tell(name, &wishes, options.clone()));

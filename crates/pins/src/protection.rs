@@ -16,9 +16,9 @@ use crate::sig::Sig;
 use crate::sysc::Sysc;
 use crate::wishes::Wishes;
 use outlast_core::confine::{self, Overrun};
-use outlast_core::{Event, Failure, Manifest, Microkernel, Notice, Payload, Pin};
+use outlast_core::{Event, Failure, Interface, Manifest, Microkernel, Notice, Payload, Pin};
 use outlast_interfaces::proc::{self, Death, Decision, Step, Stuck};
-use outlast_interfaces::{dbr, file, ipc, mem, net, peri, pmc, sect, sig, sysc};
+use outlast_interfaces::{dbr, file, ipc, mem, net, peri, plugin, pmc, sect, sig, sysc};
 use outlast_supervisor::again;
 use outlast_supervisor::clock;
 use outlast_supervisor::decision::{Change, Changed, Decides, Met, Parts, Process, Wait};
@@ -33,8 +33,13 @@ pub struct Protection {
     failures: Vec<String>,
     /// What can be loaded.
     pub(crate) manifests: Vec<Manifest>,
+    /// Makes one of a file that is loaded later.
+    pub(crate) from_file: FromFile,
     said: Vec<String>,
 }
+
+/// Makes a module that can be loaded of a file, or says why not.
+pub type FromFile = fn(&plugin::Wish) -> Result<Manifest, String>;
 
 impl Protection {
     /// Loads `modules`, and has those that are wished protect the program, which writes to `options` how its engine is to.
@@ -55,7 +60,7 @@ impl Protection {
         }
         let desk = Shared::new(Desk::new(program, plain).into());
         let mut kernel = Microkernel::new();
-        install(&mut kernel, &desk);
+        install(&mut kernel, &desk, |name| options.without_pins.iter().all(|gone| gone != name));
         let (mut told, mut lost) = (Vec::new(), Vec::new());
         for manifest in modules {
             let mut before =
@@ -67,7 +72,9 @@ impl Protection {
             }
             if count <= manifest.reloads {
                 let loaded = kernel.load(Manifest { reloads: manifest.reloads - count, ..*manifest });
-                lost.extend(wishes.or_lost(manifest.name, loaded)?);
+                // One that protects nothing may ask for a pin that was uninstalled.
+                let is_idle = !options.without_pins.is_empty() && !wishes.modules().contains(&manifest.name);
+                lost.extend(wishes.or_lost(manifest.name, if is_idle { Ok(()) } else { loaded })?);
             }
         }
         let mut is_whole = true;
@@ -88,7 +95,13 @@ impl Protection {
         }
         // Of several only the last is news.
         let failures = lost.into_iter().chain(told.into_iter().last()).collect();
-        Ok(Self { kernel, desk, failures, manifests: modules.to_vec(), said: Vec::new() })
+        let from_file: FromFile = |_| Err("no module is loaded from a file here".into());
+        Ok(Self { kernel, desk, failures, manifests: modules.to_vec(), from_file, said: Vec::new() })
+    }
+
+    /// By what modules are made of files that are wished for later.
+    pub fn load_by(&mut self, from_file: FromFile) {
+        self.from_file = from_file;
     }
 
     /// Has the log told that a module that is wished could not be had.
@@ -145,26 +158,38 @@ impl Protection {
 /// How often a question is asked of modules that fail on it.
 const ASKED: u32 = 4;
 
-/// Makes the pins known that exist, over this desk.
-fn install(kernel: &mut Microkernel, desk: &Shared) {
-    type Over = fn(Shared) -> Box<dyn Pin>;
-    let pins: [(_, Over); 11] = [
-        (&proc::INTERFACE, |desk| Box::new(Proc(desk))),
-        (&sysc::INTERFACE, |desk| Box::new(Sysc(desk))),
-        (&peri::INTERFACE, |desk| Box::new(Peri(desk))),
-        (&pmc::INTERFACE, |desk| Box::new(Pmc(desk))),
-        (&sect::INTERFACE, |desk| Box::new(Sect(desk))),
-        (&sig::INTERFACE, |desk| Box::new(Sig(desk))),
-        (&mem::INTERFACE, |desk| Box::new(Mem(desk))),
-        (&file::INTERFACE, |desk| Box::new(File(desk))),
-        (&net::INTERFACE, |desk| Box::new(Net(desk))),
-        (&ipc::INTERFACE, |desk| Box::new(Ipc(desk))),
-        (&dbr::INTERFACE, |desk| Box::new(Dbr(desk))),
-    ];
-    for (interface, over) in pins {
+/// Makes a pin over a desk.
+type Over = fn(Shared) -> Box<dyn Pin>;
+
+/// The pins that exist.
+static PINS: [(&Interface, Over); 11] = [
+    (&proc::INTERFACE, |desk| Box::new(Proc(desk))),
+    (&sysc::INTERFACE, |desk| Box::new(Sysc(desk))),
+    (&peri::INTERFACE, |desk| Box::new(Peri(desk))),
+    (&pmc::INTERFACE, |desk| Box::new(Pmc(desk))),
+    (&sect::INTERFACE, |desk| Box::new(Sect(desk))),
+    (&sig::INTERFACE, |desk| Box::new(Sig(desk))),
+    (&mem::INTERFACE, |desk| Box::new(Mem(desk))),
+    (&file::INTERFACE, |desk| Box::new(File(desk))),
+    (&net::INTERFACE, |desk| Box::new(Net(desk))),
+    (&ipc::INTERFACE, |desk| Box::new(Ipc(desk))),
+    (&dbr::INTERFACE, |desk| Box::new(Dbr(desk))),
+];
+
+/// What they are called.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    PINS.iter().map(|(interface, _)| interface.name)
+}
+
+/// Makes those known that are wanted, over this desk; whether there was any.
+pub(crate) fn install(kernel: &mut Microkernel, desk: &Shared, is_wanted: impl Fn(&str) -> bool) -> bool {
+    let mut any = false;
+    for (interface, over) in PINS.iter().filter(|(interface, _)| is_wanted(interface.name)) {
         let desk = Rc::clone(desk);
         kernel.install_pin(interface, Box::new(move || Ok(over(Rc::clone(&desk)))));
+        any = true;
     }
+    any
 }
 
 impl Decides for Protection {
@@ -273,7 +298,9 @@ impl Decides for Protection {
     fn for_another(&self, name: &str, options: &mut Options) -> Result<Box<dyn Decides>, String> {
         let wishes = Wishes::of(options);
         let another = Self::new(name, &wishes, options, &self.manifests, &[]);
-        Ok(Box::new(another.map_err(|failure| failure.to_string())?))
+        let mut another = another.map_err(|failure| failure.to_string())?;
+        another.load_by(self.from_file);
+        Ok(Box::new(another))
     }
 
     fn parts(&self) -> Parts {

@@ -39,6 +39,9 @@ pub struct Options {
     /// Modules that are loaded from files.
     #[serde(default)]
     pub plugins: Vec<plugin::Wish>,
+    /// Pins that were uninstalled.
+    #[serde(default)]
+    pub without_pins: Vec<String>,
     /// The command that is run at a storm; no words: none.
     #[serde(default)]
     pub alert: Vec<String>,
@@ -62,6 +65,7 @@ impl Default for Options {
             storm: None,
             leaks: None,
             plugins: Vec::new(),
+            without_pins: Vec::new(),
             alert: Vec::new(),
             journal: None,
         }

@@ -55,6 +55,41 @@ fn two_modules_share_an_event_and_the_one_that_comes_later_takes_it_from_nobody(
 }
 
 #[test]
+fn a_pin_is_uninstalled_when_nobody_uses_it_and_installed_again() {
+    let (mut kernel, notes) = kernel();
+    let is_known = |kernel: &Microkernel| kernel.pins().any(|(pin, _)| pin.name == "clock");
+    kernel.load(manifest("first", first)).unwrap();
+    kernel.load(manifest("second", second)).unwrap();
+    assert_eq!(kernel.uninstall_pin("clock").unwrap_err().to_string(), "the pin clock is used by first, second");
+    kernel.unload("first").unwrap();
+    assert_eq!(kernel.uninstall_pin("clock").unwrap_err().to_string(), "the pin clock is used by second");
+    kernel.raise(tick("tick", None));
+    kernel.unload("second").unwrap();
+    kernel.uninstall_pin("clock").unwrap();
+    assert!(!is_known(&kernel));
+    assert_eq!(kernel.uninstall_pin("clock").unwrap_err().to_string(), "there is no pin called clock");
+    assert_eq!(kernel.load(manifest("first", first)).unwrap_err().to_string(), "there is no pin called clock");
+    // An event of one that is gone is nobody's.
+    kernel.raise(tick("tick", None));
+    let make = notes.clone();
+    kernel.install_pin(&CLOCK, Box::new(move || Ok(Box::new(Clock { wanted: make.clone(), sum: 0 }))));
+    assert!(is_known(&kernel));
+    kernel.load(manifest("first", first)).unwrap();
+    kernel.raise(tick("tick", None));
+    assert_eq!(told(), ["second tick", "first tick"]);
+}
+
+#[test]
+fn a_pin_that_is_installed_anew_under_its_users_serves_them_on() {
+    let (mut kernel, notes) = kernel();
+    kernel.load(manifest("striker", striker)).unwrap();
+    let make = notes.clone();
+    kernel.install_pin(&CLOCK, Box::new(move || Ok(Box::new(Clock { wanted: make.clone(), sum: 0 }))));
+    kernel.raise(tick("tick", None));
+    assert_eq!(told(), ["striker tick", "struck", "striker hour"]);
+}
+
+#[test]
 fn what_a_pin_raises_while_a_module_runs_comes_after_it() {
     let (mut kernel, _) = kernel();
     kernel.load(manifest("striker", striker)).unwrap();

@@ -1,6 +1,7 @@
 //! `outlast module add`: options are those of `outlast run`.
 
 use crate::how::{self, Hang, Leaks, Storm};
+use crate::installed;
 use clap::{Args, Subcommand, ValueEnum};
 use outlast_archive::Policy;
 use outlast_interfaces::change::{Added, Change, Every, Limit};
@@ -10,6 +11,8 @@ use outlast_interfaces::sysc::Visible;
 ///
 /// The program runs on undisturbed, and is protected so until its end, also after another program was executed or all was resumed from its store. What
 /// is not mentioned stays as it is; where the module was not there, it is as with `outlast run`. A module that failed too often is loaded again.
+///
+/// One that was loaded with `outlast module load`: `outlast module add NAME PROGRAM [SETTINGS]`.
 #[derive(Args)]
 pub struct Add {
     #[command(subcommand)]
@@ -26,6 +29,8 @@ enum Module {
     Hang(OfHang),
     Storm(OfStorm),
     Leaks(OfLeaks),
+    #[command(external_subcommand)]
+    Plugin(Vec<String>),
 }
 
 /// Recovers it from deaths
@@ -162,6 +167,18 @@ impl Add {
             }
             Module::Leaks(OfLeaks { program, leaks }) => {
                 (program, Added::Leaks { settings: leaks.map(|Leaks(settings)| settings) })
+            }
+            Module::Plugin(words) => {
+                let (name, program, settings) = match &words[..] {
+                    [name, program] => (name, program, None),
+                    [name, program, settings] => (name, program, Some(settings.clone())),
+                    _ => return Err("write `outlast module add NAME PROGRAM [SETTINGS]`".into()),
+                };
+                installed::check_name(name).map_err(|e| e.to_string())?;
+                let file = installed::file_of(name).map_err(|e| e.to_string())?;
+                // Whoever watches the program may see another folder: so that is said by who knows.
+                installed::contents(&file).map_err(|why| format!("module {name}: {why}"))?;
+                (program.clone(), Added::Plugin { name: name.clone(), file, settings })
             }
         };
         Ok((program, Change::Add(added)))

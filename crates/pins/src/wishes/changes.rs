@@ -3,7 +3,7 @@
 use super::Wishes;
 use outlast_interfaces::change::{Added, Change, Every, Limit};
 use outlast_interfaces::sysc::Visible;
-use outlast_interfaces::{checkpoint, crash, generations, hang, leaks, server, storm, visible};
+use outlast_interfaces::{checkpoint, crash, generations, hang, leaks, plugin, server, storm, visible};
 
 impl Wishes {
     /// What is wished once a module protects the program in this way.
@@ -43,6 +43,15 @@ impl Wishes {
                 Self { storm: Some(measure.or(self.storm).unwrap_or(storm::USUAL)), alert, ..self }
             }
             Added::Leaks { settings } => Self { leaks: Some(settings.or(self.leaks).unwrap_or(leaks::USUAL)), ..self },
+            Added::Plugin { ref name, ref file, ref settings } => {
+                let mut plugins = self.plugins;
+                let before = plugins.iter().position(|plugin| plugin.name == *name);
+                let at = before.unwrap_or(plugins.len());
+                let told = before.map(|at| plugins.remove(at).settings);
+                let settings = settings.clone().or(told).unwrap_or_default();
+                plugins.insert(at, plugin::Wish { name: name.clone(), file: file.clone(), settings });
+                Self { plugins, ..self }
+            }
         }
     }
 
