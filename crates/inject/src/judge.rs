@@ -53,6 +53,37 @@ impl Outcome {
     }
 }
 
+/// A class of RMK's Table 4, and which of ours it is.
+pub struct Category {
+    pub name: &'static str,
+    pub what: &'static str,
+    /// None: it is about the kernel, and needs the kernel side.
+    pub ours: &'static [Outcome],
+}
+
+/// RMK, Table 4. There the fault is in the kernel and what it does is seen in a program; here it is in the program, whose exceptions are
+/// signals.
+pub const CATEGORIES: [Category; 6] = [
+    Category {
+        name: "correct output",
+        what: "the output is correct; the fault was not activated, or not manifested",
+        ours: &[Outcome::NotActivated, Outcome::Correct],
+    },
+    Category {
+        name: "fail-silence violation",
+        what: "it ends as if all were well, and the output is wrong",
+        ours: &[Outcome::FailSilence, Outcome::WentBack],
+    },
+    Category {
+        name: "exception",
+        what: "it terminates abnormally, or tells of a failure",
+        ours: &[Outcome::Crash, Outcome::Error],
+    },
+    Category { name: "hang", what: "it does not complete", ours: &[Outcome::Hang] },
+    Category { name: "kernel exception", what: "the kernel raises an exception", ours: &[] },
+    Category { name: "silent hang", what: "the kernel hangs without reporting any exception", ours: &[] },
+];
+
 /// What is known of a run.
 pub struct Facts {
     pub ending: Ending,
@@ -100,6 +131,14 @@ mod tests {
             client_failed: false,
             detected: false,
             went_back: false,
+        }
+    }
+
+    #[test]
+    fn every_class_of_a_run_that_was_one_is_of_one_category() {
+        for class in ALL.into_iter().filter(|class| *class != Outcome::Impossible) {
+            let of = CATEGORIES.iter().filter(|category| category.ours.contains(&class)).count();
+            assert_eq!(of, 1, "{class:?}");
         }
     }
 

@@ -13,7 +13,7 @@ mod draw;
 mod error;
 mod experiment;
 mod group;
-mod judge;
+pub mod judge;
 mod launch;
 mod liveness;
 mod memory_map;

@@ -1,18 +1,23 @@
 //! `outlast report`: tables and plots of injection campaigns.
 
-use crate::{inject, output};
+use crate::{inject, listing, output};
 use clap::Args;
+use outlast_inject::judge::{Category, CATEGORIES};
 use outlast_inject::report::{markdown, Report as Results};
 use outlast_inject::Error as Failure;
 use outlast_supervisor::{say, Error};
+use serde::Serialize;
 use std::path::{Path, PathBuf};
 
 /// Show what became of the faults of a campaign
 #[derive(Args)]
 pub struct Report {
     /// Folders with the results of `outlast inject`; several only with --markdown
-    #[arg(value_name = "DIR", required = true)]
+    #[arg(value_name = "DIR", required_unless_present = "classes")]
     folders: Vec<PathBuf>,
+    /// List the classes of outcomes, and RMK's (Table 4) that they belong to
+    #[arg(long, conflicts_with_all = ["folders", "html"])]
+    classes: bool,
     /// Comma-separated values
     #[arg(long, group = "form")]
     csv: bool,
@@ -27,8 +32,22 @@ pub struct Report {
     html: Option<PathBuf>,
 }
 
+/// A category of RMK's Table 4.
+#[derive(Serialize)]
+struct OfTable4 {
+    name: &'static str,
+    what: &'static str,
+    /// What `outlast report` calls it.
+    classes: Vec<&'static str>,
+    /// Why it is never seen; null: it is.
+    missing: Option<&'static str>,
+}
+
 impl Report {
     pub fn execute(self) -> Result<i32, Error> {
+        if self.classes {
+            return self.list_classes();
+        }
         if self.folders.len() > 1 && (!self.markdown || self.html.is_some()) {
             say::say(format_args!("several folders are reported together only with --markdown; name one"));
             return Ok(2);
@@ -37,6 +56,20 @@ impl Report {
             Ok(text) => output::text(&text),
             Err(failure) => Ok(inject::failed(&failure)),
         }
+    }
+
+    fn list_classes(&self) -> Result<i32, Error> {
+        let row = |category: &Category| OfTable4 {
+            name: category.name,
+            what: category.what,
+            classes: category.ours.iter().map(|class| class.name()).collect(),
+            missing: category.ours.is_empty().then_some(outlast_interfaces::KERNEL_SIDE),
+        };
+        let rows: Vec<_> = CATEGORIES.iter().map(row).collect();
+        listing::print(self.json, &rows, ["CATEGORY", "CLASSES", "WHAT"], |row| {
+            let what = row.missing.map_or(row.what.into(), |why| format!("{} ({why})", row.what));
+            [row.name.into(), listing::names(&row.classes), what]
+        })
     }
 
     fn printed(&self) -> Result<String, Failure> {

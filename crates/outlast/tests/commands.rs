@@ -105,6 +105,24 @@ fn modules_are_listed_with_the_programs_that_they_protect_and_pins_with_what_the
     assert!(after.as_array().unwrap().iter().all(|m| m["programs"] == serde_json::json!([])), "{after}");
 }
 
+/// RMK's Table 4, which is about the kernel as well.
+#[test]
+fn classes_of_outcomes_are_listed_beside_those_of_the_paper() {
+    let home = Home::new();
+    let output = home.outlast(["report", "--classes", "--json"]).output().unwrap();
+    let rows: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}"));
+    let rows = rows.as_array().unwrap();
+    let row = |name: &str| rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("{name}: {rows:?}"));
+    assert_eq!(row("correct output")["classes"], serde_json::json!(["not activated", "correct"]));
+    assert_eq!(row("fail-silence violation")["classes"], serde_json::json!(["fail-silence violation", "went back"]));
+    for name in ["kernel exception", "silent hang"] {
+        assert!(row(name)["missing"].as_str().unwrap().contains("kernel side"), "{rows:?}");
+    }
+    let text = home.outlast(["report", "--classes"]).output().unwrap();
+    assert!(text.status.success() && text.stdout.starts_with(b"CATEGORY"), "{}", support::said(&text));
+    assert_eq!(home.outlast(["report"]).output().unwrap().status.code(), Some(2));
+}
+
 /// Whoever reads `ps --json` and `log --json` relies on these words: they may be added to, never changed.
 #[test]
 fn words_that_others_rely_on_stay() {
