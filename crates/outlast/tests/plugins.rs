@@ -3,6 +3,8 @@
 #[path = "plugins/runtime.rs"]
 mod runtime;
 mod support;
+#[path = "plugins/tutorial.rs"]
+mod tutorial;
 
 use serde_json::Value;
 use std::fs;
