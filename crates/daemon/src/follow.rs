@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 /// The commands of `outlast module` by which a user's programs are asked for, and told.
 pub const DESIGNATED: &str = "designated";
 pub const FOLLOW: &str = "follow";
+/// The one by which all of them are left alone.
+pub const LEAVE: &str = "leave";
 
 /// A program that runs because a policy designated it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,10 +27,10 @@ pub struct Running {
     pub pid: pid_t,
     /// The file that policies were asked about.
     pub executable: PathBuf,
-}
-
     /// The file of the policy; none: that was not noted yet when it began.
     pub policy: Option<PathBuf>,
+}
+
 /// How long a command may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 const PULSE: Duration = Duration::from_millis(5);
@@ -59,8 +61,25 @@ pub fn follow(policies: &Policies, outlast: &Path) {
     }
 }
 
+/// Has all programs of everybody left alone, by their users; what would not let go, and why.
+pub fn leave_all(outlast: &Path) -> Vec<String> {
+    let places = places();
+    let leave = |place: &Place| match ask(outlast, place, &[LEAVE.into()]) {
+        Some(said) => serde_json::from_slice(&said).unwrap_or_default(),
+        None => vec![format!("programs of user {} may still be protected", place.user)],
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = places.iter().map(|place| scope.spawn(move || leave(place))).collect();
+        threads.into_iter().filter_map(|thread| thread.join().ok()).flatten().collect()
+    })
+}
+
 /// What policies say of a program, if they want it protected: of one that runs nothing else is taken.
 fn settings<'p>(policies: &'p Policies, place: &Place, program: &Running) -> Option<&'p [Setting]> {
+    // Another daemon, which reads other policies, has it follow those.
+    if program.policy.as_ref().is_some_and(|file| !policies.have(file)) {
+        return None;
+    }
     // What a user says of programs of others is not believed.
     let (uid, _) = process::user(program.pid).filter(|(uid, _)| place.user == 0 || *uid == place.user)?;
     let cgroup = process::control_group(program.pid)?;
@@ -76,10 +95,6 @@ fn places() -> Vec<Place> {
     let mut places: BTreeSet<Place> = BTreeSet::new();
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-    // Another daemon, which reads other policies, has it follow those.
-    if program.policy.as_ref().is_some_and(|file| !policies.have(file)) {
-        return None;
-    }
         let Some(place) = place_of(pid) else { continue };
         if places.iter().filter(|known| known.user == place.user).count() < MOST_FOLDERS {
             places.insert(place);

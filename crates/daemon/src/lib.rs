@@ -34,7 +34,7 @@ mod watching;
 pub use attaching::DESIGNATE;
 pub use daemon::{run, Executions, Request};
 pub use execs::Error;
-pub use follow::{Running, DESIGNATED, FOLLOW};
+pub use follow::{leave_all, Running, DESIGNATED, FOLLOW, LEAVE};
 pub use network::{Network, Shown};
 pub use starvation::Watch;
 pub use teller::Counts;

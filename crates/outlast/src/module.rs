@@ -3,6 +3,7 @@
 mod add;
 mod designate;
 mod follow;
+pub mod leave;
 mod list;
 mod load;
 
@@ -36,6 +37,8 @@ enum Command {
     Follow(follow::Follow),
     #[command(name = outlast_daemon::DESIGNATE, hide = true)]
     Designate(designate::Designate),
+    #[command(name = outlast_daemon::LEAVE, hide = true)]
+    Leave(leave::Leave),
 }
 
 /// Have a module protect a program that runs no longer
@@ -65,6 +68,7 @@ impl Module {
             Command::Designated(command) => command.execute(),
             Command::Follow(command) => command.execute(),
             Command::Designate(command) => command.execute(),
+            Command::Leave(command) => command.execute(),
         }
     }
 }

@@ -42,6 +42,40 @@ fn what_runs_stays_protected() {
 }
 
 #[test]
+fn what_runs_is_left_alone_when_that_is_asked_for() {
+    let home = Home::new();
+    let doors: Vec<_> = (0..3).map(|n| home.file(&format!("door-{n}"))).collect();
+    let script = |door: &std::path::Path| {
+        format!("until [ -e {} ]; do read x < /dev/null; done; echo here; exit 3", door.display())
+    };
+    let children: Vec<_> =
+        doors.iter().enumerate().map(|(n, door)| home.start_script(&format!("it-{n}"), &script(door))).collect();
+    for n in 0..doors.len() {
+        home.await_protected(&format!("it-{n}"));
+    }
+    let off = home.outlast(["off", "--detach"]).output().unwrap();
+    assert!(off.status.success() && off.stdout.is_empty() && off.stderr.is_empty(), "{}", said(&off));
+    for n in 0..doors.len() {
+        let status = home.status(&format!("it-{n}"));
+        assert!(status["protected"] == false && status["ended"].is_null(), "{status}");
+        assert!(home.events(&format!("it-{n}")).contains(&"detached".to_string()), "{:?}", home.log("it-0"));
+    }
+    // One by one, and a death is final again.
+    kill(&home.status("it-0")["pid"], libc::SIGKILL);
+    for door in &doors[1..] {
+        std::fs::write(door, "").unwrap();
+    }
+    let ends: Vec<_> = children.into_iter().map(support::finish).collect();
+    assert!(!ends[0].status.success() && ends[0].stdout.is_empty(), "{}", said(&ends[0]));
+    for end in &ends[1..] {
+        assert!(end.status.code() == Some(3) && end.stdout == b"here\n", "{}", said(end));
+    }
+    // Nobody is left to be asked.
+    let again = home.outlast(["off", "--detach"]).output().unwrap();
+    assert!(again.status.success() && again.stderr.is_empty(), "{}", said(&again));
+}
+
+#[test]
 fn root_switches_it_off_for_everybody() {
     // SAFETY: plain system call.
     if unsafe { libc::geteuid() } != 0 {
@@ -54,11 +88,18 @@ fn root_switches_it_off_for_everybody() {
     let script = "set -e; mount -t tmpfs none /run; cp $OUTLAST $HOME/outlast; unset OUTLAST_STATE_DIR
 mkdir $HOME/user; chown 65534 $HOME/user
 user() { setpriv --reuid 65534 --regid 65534 --clear-groups env OUTLAST_STATE_DIR=$HOME/user \"$@\"; }
+user $HOME/outlast run --name kept -- sh -c 'until [ -e $HOME/door ]; do read x < /dev/null; done; exit 3' &
+until user $HOME/outlast ps --json | grep -q '\"protected\": *true'; do sleep 0.02; done
+$OUTLAST off --detach; user $HOME/outlast ps --json | grep -q '\"protected\": *false'; touch $HOME/door; if wait $!; then exit 9; fi
 $OUTLAST off; $OUTLAST ps; $OUTLAST run -- sh -c 'echo root'; user $HOME/outlast run -- sh -c 'echo user'
 user $HOME/outlast on
 $OUTLAST on; $OUTLAST run --name it -- sh -c 'echo again'; $OUTLAST log it";
     let mut command = Command::new("unshare");
-    command.args(["-m", "sh", "-c", script]).env("OUTLAST", env!("CARGO_BIN_EXE_outlast")).env("HOME", home.path());
+    // Of everybody are those that are seen: in a namespace of its own, these.
+    command
+        .args(["-m", "-p", "-f", "--mount-proc", "sh", "-c", script])
+        .env("OUTLAST", env!("CARGO_BIN_EXE_outlast"))
+        .env("HOME", home.path());
     let output = command.output().unwrap();
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{}", said(&output));
