@@ -1,5 +1,7 @@
 //! Campaigns against small programs: faults whose effect is known come out as what they are.
 
+#[path = "inject/outcomes.rs"]
+mod outcomes;
 mod support;
 
 use serde_json::Value;
