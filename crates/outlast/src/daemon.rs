@@ -12,8 +12,8 @@ use std::time::Duration;
 ///
 /// Reads /etc/outlast/policy.d/*.toml, and of each user ~/.config/outlast/policy.d/*.toml, which is about that user's programs only.
 /// SIGHUP reads them again: a file with an error is refused as a whole, and what it said before still counts. Programs that
-/// run because of a policy follow what it says then. An outlast
-/// that was installed since in place of this one takes over then. SIGTERM ends it, and
+/// run because of a policy follow what it says then, and those that run and are designated now are attached to, as by `outlast attach`. An
+/// outlast that was installed since in place of this one takes over then. SIGTERM ends it, and
 /// leaves protected what is.
 ///
 /// Besides it tells, on standard error and to systemd's journal, of processors that do not switch although threads wait for them, and of
