@@ -47,6 +47,9 @@ struct Found<'p> {
 
 /// Attaches to all that a policy wants protected and nobody protects.
 pub fn attach(policies: &Policies, outlast: &Ours, said: &mut Said) {
+    if policies.all().next().is_none() {
+        return;
+    }
     let found: Vec<_> = processes().filter_map(|pid| found(pid, policies, outlast)).collect();
     let all: BTreeSet<Process> = found.iter().map(|found| found.process).collect();
     said.0.retain(|process, _| all.contains(process));
@@ -160,7 +163,7 @@ fn run(mut command: Command) -> Option<String> {
         Ok(child) => child,
         Err(e) => return failed(e),
     };
-    let Some(out) = child.stderr.take() else { return None };
+    let out = child.stderr.take()?;
     let reader = std::thread::spawn(move || {
         let mut text = String::new();
         out.take(LONGEST).read_to_string(&mut text).map(|_| text)
@@ -178,9 +181,9 @@ fn run(mut command: Command) -> Option<String> {
             Err(e) => return failed(e),
         }
     }
-    // What it had begun is finished, or not, by the supervisor.
+    // What it had begun is finished, or not, by the supervisor. In a control group that is frozen it ends when that goes on.
     let _ = child.kill();
-    let _ = child.wait();
+    std::thread::spawn(move || child.wait());
     Some("it takes too long".into())
 }
 
