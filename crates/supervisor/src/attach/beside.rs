@@ -69,7 +69,7 @@ fn is_where_we_are(pid: pid_t) -> bool {
     let label = |of: &str| std::fs::read(format!("/proc/{of}/attr/current")).ok();
     let its = pid.to_string();
     let is_shared = |name: &&str| namespace(&its, name).is_some_and(|its| namespace("self", name) == Some(its));
-    NAMESPACES.iter().all(|name| is_shared(name))
+    NAMESPACES.iter().all(is_shared)
         && root(&its).is_some_and(|its| root("self") == Some(its))
         && label(&its) == label("self")
 }
