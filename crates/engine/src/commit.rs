@@ -1,7 +1,7 @@
 //! A commit: what changed since the last one goes into the store's ring, then one word publishes it.
 
 use crate::attach;
-use crate::calls::contexts;
+use crate::calls::{contexts, processor_timers, timers};
 use crate::changed_maps;
 use crate::control::{control, phase};
 use crate::entry;
@@ -122,6 +122,9 @@ pub fn commit_stopped(e: &mut Engine, t: &mut Thread, pending: PendingCall) -> u
         }
         e.maps_dirty = e.held.is_idle();
     }
+    processor_timers::look(e, t);
+    timers::note_boot(e);
+    let Some(store) = &mut e.store else { return 0 };
     if e.kernel_dirty {
         store.put(object::KERNEL, 0, bytemuck::bytes_of(&e.kernel));
         e.kernel_dirty = false;

@@ -1,6 +1,6 @@
 //! Signals reach the program: noted as taken, and delivered on the way out of the gate if they met the engine.
 
-use crate::calls::{notifications, posix_timers, timers};
+use crate::calls::{notifications, posix_timers, processor_timers, timers};
 use crate::children::sending;
 use crate::control::{control, phase};
 use crate::dispatch::{wait_for, Call};
@@ -48,7 +48,9 @@ pub fn renumber(info: &mut [u64; 16]) {
 
 /// Does a timer of the process make it? The restored timer does so again.
 pub fn is_timer(info: &[u64; 16]) -> bool {
-    info[0] as i32 == timers::SIGALRM && signal_code(info) == 0x80 || posix_timers::makes(info)
+    info[0] as i32 == timers::SIGALRM && signal_code(info) == 0x80
+        || posix_timers::makes(info)
+        || processor_timers::makes(info)
 }
 
 /// Is it one that a bug causes? The answer to it is the rollback.
@@ -68,6 +70,8 @@ pub fn note_taken(t: &Thread, info: &[u64; 16]) {
     let repeats_itself = repeats_itself(e, info);
     if posix_timers::makes(info) {
         posix_timers::delivered(e, info);
+    } else if processor_timers::makes(info) {
+        processor_timers::delivered(e, info[0] as i32);
     } else if is_timer(info) {
         timers::delivered(e);
     } else if notifications::makes(info) {

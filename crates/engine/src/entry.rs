@@ -2,7 +2,7 @@
 
 use crate::attach;
 use crate::call_filters;
-use crate::calls::gs;
+use crate::calls::{gs, timers};
 use crate::control::control;
 use crate::dispatch;
 use crate::frame;
@@ -180,7 +180,12 @@ unsafe extern "C" fn start() -> ! {
     if runs_already {
         attach::read_process(e);
     }
-    let mut protected = if call_filters::take_over() { protect(e) } else { Err(Degradation::CallFilter) };
+    let mut protected = if call_filters::take_over() {
+        timers::find(e);
+        protect(e)
+    } else {
+        Err(Degradation::CallFilter)
+    };
     // Whoever attaches does not wait for ever, and then nobody watches the program.
     let is_awaited = |now| (now != state::SUSPENDED).then_some(state::PROTECTED);
     if protected.is_ok() && control().state.fetch_update(AcqRel, Acquire, is_awaited).is_err() {

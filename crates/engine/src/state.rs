@@ -12,7 +12,9 @@ use crate::taking_part::TakingPart;
 use crate::tracker::{Track, Tracker};
 use outlast_image::inject::{option, InjectArgs};
 pub use outlast_image::journal;
-use outlast_image::kernel::{before_outputs, KernelState, Notification, PosixTimer, ProgramRing, SignalAction, Undo};
+use outlast_image::kernel::{
+    before_outputs, KernelState, Notification, PosixTimer, ProcessorTimer, ProgramRing, SignalAction, Undo,
+};
 use outlast_image::kernel::{NOTIFICATIONS, RINGS, SIGNALS, TIMERS, UNDOS};
 use outlast_image::layout::{own_fd, session, SESSION_BASE};
 use outlast_image::mutant::Mutant;
@@ -189,6 +191,9 @@ pub static mut ENGINE: Engine = Engine {
         vdso: [0; 3],
         mm: [0; 10],
         itimer: [0; 2],
+        boot: 0,
+        ahead: [0; 2],
+        processor_timers: [ProcessorTimer::NONE; 2],
         timers: [PosixTimer::NONE; TIMERS],
         notifications: [Notification::NONE; NOTIFICATIONS],
         semaphores: [Undo::NONE; UNDOS],

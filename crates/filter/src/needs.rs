@@ -186,6 +186,8 @@ pub mod wish {
     /// To wait for messages in the place of a dead process.
     pub const EPOLL_WAIT: u32 = 232;
     pub const EPOLL_CREATE1: u32 = 291;
+    /// To learn what is left of an interval timer.
+    pub const GETITIMER: u32 = 36;
     pub const ALL: &[u32] = &[
         IO_URING_SETUP,
         IO_URING_ENTER,
@@ -197,6 +199,7 @@ pub mod wish {
         EXECVE,
         EPOLL_WAIT,
         EPOLL_CREATE1,
+        GETITIMER,
     ];
 }
 

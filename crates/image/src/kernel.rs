@@ -37,6 +37,12 @@ pub struct KernelState {
     pub mm: [u64; 10],
     /// `ITIMER_REAL`: interval and the time it fires next (CLOCK_MONOTONIC), nanoseconds; zero if not set.
     pub itimer: [u64; 2],
+    /// `ITIMER_VIRTUAL` and `ITIMER_PROF`.
+    pub processor_timers: [ProcessorTimer; 2],
+    /// `outlast_store::boot` where timers were last committed, and nanoseconds by which the wall clock was ahead of CLOCK_MONOTONIC and
+    /// CLOCK_BOOTTIME there.
+    pub boot: u64,
+    pub ahead: [u64; 2],
     /// What `umask` returns.
     pub umask: u32,
     /// The size of the terminal's window as the program was told last, `struct winsize`, and the descriptor by which it
@@ -100,6 +106,23 @@ pub mod before_outputs {
     pub const COMMIT: u32 = 1;
     /// Nothing.
     pub const NOTHING: u32 = 2;
+}
+
+/// An interval timer of processor time. Zeroes: it is not set.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+pub struct ProcessorTimer {
+    pub used: u32,
+    /// 1: the program has not taken the signal that it has sent.
+    pub is_due: u32,
+    /// Nanoseconds; 0: it fires once.
+    pub interval: u64,
+    /// What is left until it fires next, in nanoseconds; 0: it does not any more.
+    pub left: u64,
+}
+
+impl ProcessorTimer {
+    pub const NONE: ProcessorTimer = ProcessorTimer { used: 0, is_due: 0, interval: 0, left: 0 };
 }
 
 /// POSIX timers that a program may have.

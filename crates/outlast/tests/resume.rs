@@ -100,6 +100,61 @@ fn resumes_with_all_that_was_opened_since_the_commit_before() {
     assert_eq!(std::fs::read_to_string(&out).unwrap(), String::from_utf8_lossy(&native.stdout));
 }
 
+/// Two timers that go on for ever, of setitimer and of timer_create, and a wait for each of them.
+const TICKS: &str = "import ctypes, os, signal, struct
+libc = ctypes.CDLL(None, use_errno=True)
+ticks = {signal.SIGALRM: 0, signal.SIGUSR1: 0}
+def tick(number, frame):
+    ticks[number] += 1
+for number in ticks:
+    signal.signal(number, tick)
+signal.setitimer(signal.ITIMER_REAL, 0.3, 0.3)
+event, timer = struct.pack('Qii48x', 0, signal.SIGUSR1, 0), ctypes.c_void_p()
+assert libc.timer_create(1, event, ctypes.byref(timer)) == 0
+assert libc.timer_settime(timer, 0, struct.pack('qqqq', 0, 300000000, 0, 300000000), None) == 0
+print('ready', flush=True)
+while not os.path.exists('door'):
+    pass
+before = dict(ticks)
+while any(ticks[number] == before[number] for number in ticks):
+    signal.pause()
+print('ticked', flush=True)";
+
+/// Whole seconds of CLOCK_MONOTONIC.
+fn uptime() -> i64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes the time.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
+    now.tv_sec
+}
+
+/// After a boot clocks that count from there are behind by as long as the machine ran before.
+#[test]
+fn timers_go_on_after_a_boot() {
+    // SAFETY: plain system call.
+    if unsafe { libc::geteuid() } != 0 {
+        return eprintln!("needs root, for namespaces of mounts and time");
+    }
+    let home = Home::new();
+    let (out, boot) = (home.file("out"), home.file("boot"));
+    std::fs::write(&boot, "5f0c5b7e-6e2f-4d0c-9a3e-0f8a4c1b7d92\n").unwrap();
+    let mut run = home.outlast(["run", "--name", "ticks", "--", "/usr/bin/python3", "-c", TICKS]);
+    let child = run.current_dir(home.path()).stdout(std::fs::File::create(&out).unwrap()).spawn().unwrap();
+    until("the first line", || std::fs::read(&out).unwrap() == b"ready\n");
+    kill_everything(&home.await_protected("ticks"));
+    finish(child);
+    home.await_status("ticks", |status| status["state"] == "resumable");
+    std::fs::write(home.file("door"), "").unwrap();
+    let behind = (5 - uptime()).min(0).to_string();
+    let mut resume = std::process::Command::new("unshare");
+    resume.args(["--mount", "--time", "--monotonic", &behind, "--boottime", &behind, "--fork", "sh", "-c"]);
+    resume.arg("mount --bind \"$0\" /proc/sys/kernel/random/boot_id && exec \"$@\"").arg(&boot);
+    resume.arg(env!("CARGO_BIN_EXE_outlast")).args(["resume", "ticks"]).env("OUTLAST_STATE_DIR", home.state());
+    let resumed = resume.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    until("a tick of each", || std::fs::read(&out).unwrap() == b"ready\nticked\n");
+    finish(resumed);
+}
+
 #[test]
 fn resumes_from_a_store_on_a_disk_when_the_state_folder_is_gone() {
     let home = Home::new();

@@ -3,7 +3,7 @@
 
 pub mod threads;
 
-use crate::calls::{descriptors, epoll, timers};
+use crate::calls::{descriptors, epoll};
 use crate::control::control;
 use crate::dispatch::dispatch;
 use crate::frame::SS_ONSTACK;
@@ -61,10 +61,6 @@ pub unsafe fn read_thread(t: &mut Thread) {
 
 /// Reads what the kernel keeps of the process, and a fresh image has none of.
 pub unsafe fn read_process(e: &mut Engine) {
-    let mut timer = [0u64; 4];
-    if syscall!(nr::GETITIMER, 0, timer.as_mut_ptr()) == 0 {
-        e.kernel.itimer = timers::as_found([timer[0], timer[1]], [timer[2], timer[3]]);
-    }
     e.kernel.undumpable = (syscall!(nr::PRCTL, PR_GET_DUMPABLE) == 0) as u32;
     let registered = syscall!(MEMBARRIER, MEMBARRIER_CMD_GET_REGISTRATIONS, 0, 0);
     // Before Linux 6.3 nobody can tell: to be registered for all costs little, and nobody is refused.

@@ -5,7 +5,7 @@
 //! stands before, and a restored process gives it to the program.
 
 use super::message::{self, Header, Vectors, CONTROL, CONTROL_LEN, DATA, DATA_LEN, HEAD, NAME, NAME_LEN};
-use super::{messages, notifications, offsets, unseen};
+use super::{messages, notifications, offsets, processor_timers, unseen};
 use crate::children::sending;
 use crate::commit::{commit, commit_before_call};
 use crate::dispatch::{interruptible, native, visible, Call};
@@ -196,9 +196,10 @@ fn take(e: &mut Engine, t: &mut Thread, call: &Call, operation: &mut Operation) 
                 e.queue.take_records(bounced(r as u64), t.place);
             }
             if r > 0 && r % RECORD == 0 && e.fds.kind(fd) == kind::ANONYMOUS && records::gives_signals(fd) {
-                bounced(r as u64)
-                    .chunks_exact(RECORD as usize)
-                    .for_each(|record| sending::note_taken(record[0].into()));
+                for signal in bounced(r as u64).chunks_exact(RECORD as usize).map(|record| record[0].into()) {
+                    sending::note_taken(signal);
+                    processor_timers::delivered(e, signal);
+                }
             }
             if r > 0 && notifications::any(e) && records::gives_signals(fd) {
                 notifications::delivered_records(e, bounced(r as u64));

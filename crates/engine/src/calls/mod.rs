@@ -33,6 +33,7 @@ pub mod own_maps;
 pub mod own_pidfds;
 pub mod owners;
 pub mod posix_timers;
+pub mod processor_timers;
 pub mod queues;
 pub mod segments;
 pub mod semaphore_undo;

@@ -22,6 +22,8 @@ const GETOVERRUN: u64 = 225;
 const TIMER_ABSTIME: u64 = 1;
 const CLOCK_PROCESS_CPUTIME_ID: i32 = 2;
 const CLOCK_THREAD_CPUTIME_ID: i32 = 3;
+pub const CLOCK_BOOTTIME: i32 = 7;
+pub const CLOCK_BOOTTIME_ALARM: i32 = 9;
 const SIGALRM: i32 = 14;
 const SIGEV_NONE: i32 = 1;
 const SI_TIMER: i32 = -2;
@@ -85,12 +87,17 @@ fn create(e: &mut Engine, t: &Thread, call: &Call) -> i64 {
         forget(place);
         return err::EFAULT;
     }
-    if timer.notify != SIGEV_NONE {
-        control().timed.fetch_or(bit(timer.signal), Relaxed);
-    }
+    will_signal(&timer);
     e.kernel.timers[place] = timer;
     e.kernel_dirty = true;
     0
+}
+
+/// Its signals come again by themselves.
+fn will_signal(timer: &PosixTimer) {
+    if timer.notify != SIGEV_NONE {
+        control().timed.fetch_or(bit(timer.signal), Relaxed);
+    }
 }
 
 /// Has the kernel make it.
@@ -137,7 +144,7 @@ fn set(e: &mut Engine, place: usize, args: [u64; 6]) {
     e.kernel_dirty = true;
 }
 
-fn now(clock: i32) -> u64 {
+pub fn now(clock: i32) -> u64 {
     let mut t = [0u64; 2];
     // SAFETY: the kernel writes the 16 bytes of `t`.
     unsafe { syscall!(nr::CLOCK_GETTIME, clock as i64, t.as_mut_ptr()) };
@@ -181,6 +188,9 @@ pub fn restore(e: &Engine, t: &Thread, in_place: bool) {
         match in_place {
             true => forget(place),
             false => LIVE[place].store(0, Relaxed),
+        }
+        if timer.used != 0 {
+            will_signal(timer);
         }
         if timer.used == 0 || without(Mutant::Timer) || make(t, place, timer) != 0 || timer.deadline == 0 {
             continue;

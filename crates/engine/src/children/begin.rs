@@ -16,7 +16,7 @@ use crate::user;
 use core::sync::atomic::Ordering::*;
 use outlast_image::context::{pending_kind, ThreadContext};
 use outlast_image::control::other_state;
-use outlast_image::kernel::{KernelState, Notification, PosixTimer, ProgramRing, Undo};
+use outlast_image::kernel::{KernelState, Notification, PosixTimer, ProcessorTimer, ProgramRing, Undo};
 use outlast_image::kernel::{NOTIFICATIONS, RINGS, TIMERS, UNDOS};
 use outlast_image::layout::{CHILD_BASE, SESSION_BASE, SESSION_LEN};
 
@@ -50,6 +50,7 @@ pub fn adjust(e: &mut Engine, context: &mut ThreadContext) -> Option<Call> {
     let k: &mut KernelState = &mut e.kernel;
     (k.pid, context.tid) = (me, me);
     (k.itimer, k.timers) = ([0; 2], [PosixTimer::NONE; TIMERS]);
+    k.processor_timers = [ProcessorTimer::NONE; 2];
     (k.notifications, k.semaphores, k.more_undos) = ([Notification::NONE; NOTIFICATIONS], [Undo::NONE; UNDOS], 0);
     k.rings = [ProgramRing::NONE; RINGS];
     (k.death_signal, k.subreaper, k.own_pidfds, k.owners, k.locking) = (0, 0, 0, 0, 0);

@@ -249,7 +249,8 @@ unsafe fn run(rung: Rung) -> ! {
     close_extra(e, rewound);
     descriptors::rearm(e);
     drop(access);
-    crate::calls::timers::restore(e);
+    crate::calls::timers::follow_boot(e);
+    crate::calls::timers::restore(e, rung == Rung::InPlace);
     if !is_child {
         taking_part::recovered(e, others.goes_on(t), rung as u64);
     }
