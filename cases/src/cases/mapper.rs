@@ -15,6 +15,9 @@ pub const CASES: &[Case] = &[
     ),
     Case::new("advice", |_| Ok(Program::new(&[&program("advice"), "400"])), |_| Drive::Pipes(Input::none()))
         .pace(SPREAD),
+    Case::new("grows", |_| Ok(Program::new(&[&program("grows"), "250"])), |_| Drive::Pipes(Input::none())).pace(SPREAD),
+    Case::new("given_up", |_| Ok(Program::new(&[&program("given_up"), "150"])), |_| Drive::Pipes(Input::none()))
+        .pace(SPREAD),
     // Kills come seldom enough for spans to be found dense and left open.
     Case::new("dense", |_| Ok(Program::new(&[&program("dense"), "700000"])), |_| Drive::Pipes(Input::none()))
         .pace((Duration::from_millis(300), Duration::from_millis(900)))

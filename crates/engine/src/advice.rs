@@ -1,13 +1,16 @@
 //! What the program has advised of its memory (madvise) and the kernel keeps with a mapping: what a fork does with it, what a core
-//! dump, huge pages, guards. Nothing but the calls tells of it cheaply, so that they are noted; a restored process is advised again.
+//! dump, huge pages, guards; and which mappings grow downwards. Nothing but the calls tells of it cheaply, so that they are noted; a
+//! restored process is advised again.
 
 use crate::control::degrade;
 use crate::mutant::without;
+use crate::regions;
 use crate::state::{object, Engine};
 use crate::sys::{nr, syscall};
 use bytemuck::{Pod, Zeroable};
 use outlast_image::degradation::Degradation;
 use outlast_image::mutant::Mutant;
+use outlast_image::region::backing;
 
 /// Ranges at most.
 const MOST: usize = 1024;
@@ -44,10 +47,12 @@ pub const GUARD_INSTALL: u64 = 102;
 const HUGE: u64 = 1 << 4;
 const NOT_HUGE: u64 = 1 << 5;
 const GUARDED: u64 = 1 << 8;
+/// No advice: it was mapped so (MAP_GROWSDOWN).
+const GROWING: u64 = 1 << 9;
 /// WIPEONFORK, and, before Linux 6.15, GUARD_INSTALL.
 const OF_ANONYMOUS: u64 = WIPED | GUARDED;
 
-/// Of what it is said; bit `n` stands for `KINDS[n]`.
+/// Of what it is said; bit `n` stands for `KINDS[n]`, the one after them for [`GROWING`].
 #[repr(C)]
 #[derive(Clone, Copy, Default, Pod, Zeroable)]
 struct Range {
@@ -63,11 +68,28 @@ pub struct Advice {
     /// The ranges are not those in the store.
     dirty: bool,
     has_guards: bool,
+    has_growing: bool,
 }
 
 impl Advice {
     pub const fn new() -> Advice {
-        Advice { ranges: [Range { start: 0, end: 0, bits: 0 }; MOST], count: 0, dirty: false, has_guards: false }
+        Advice {
+            ranges: [Range { start: 0, end: 0, bits: 0 }; MOST],
+            count: 0,
+            dirty: false,
+            has_guards: false,
+            has_growing: false,
+        }
+    }
+
+    /// What was mapped there grows downwards.
+    pub fn grows(&mut self, start: u64, end: u64) {
+        self.change(start, end, GROWING, 0);
+    }
+
+    /// Does anything of it grow downwards?
+    pub fn is_growing(&self, start: u64, end: u64) -> bool {
+        self.has_growing && self.with(GROWING).any(|range| range.0 < end && start < range.1)
     }
 
     /// The first range that a child of fork's has not (DONTFORK).
@@ -111,6 +133,9 @@ impl Advice {
         // The kernel's own, and those of devices, are marked by the kernel.
         if !has(b"de") {
             MARKS.iter().filter(|(mark, _)| has(mark)).for_each(|(_, advice)| self.given(start, end, *advice));
+            if has(b"gd") {
+                self.grows(start, end);
+            }
         }
     }
 
@@ -241,11 +266,12 @@ impl Advice {
             }
         }
         self.count = kept;
-        self.look_for_guards();
+        self.sum_up();
     }
 
-    fn look_for_guards(&mut self) {
-        self.has_guards = self.ranges[..self.count].iter().any(|range| range.bits & GUARDED != 0);
+    fn sum_up(&mut self) {
+        let all = self.ranges[..self.count].iter().fold(0, |bits, range| bits | range.bits);
+        (self.has_guards, self.has_growing) = (all & GUARDED != 0, all & GROWING != 0);
     }
 
     /// Gives all of it again that concerns memory which was just mapped.
@@ -261,6 +287,20 @@ impl Advice {
             }
         }
     }
+}
+
+/// What grows downwards has grown as far as `text`, a map of the process, says. To be called before a call cuts it into pieces as well.
+pub fn follow_growth(e: &mut Engine, text: impl FnOnce() -> &'static [u8]) {
+    if !e.advice.has_growing {
+        return;
+    }
+    let advice = &mut e.advice;
+    regions::for_each(text(), (e.kernel.start_brk, e.kernel.brk), |m| {
+        let (start, end) = (m.region.start, m.region.end);
+        if m.region.backing == backing::ANONYMOUS && advice.is_growing(start, end) {
+            advice.grows(start, end);
+        }
+    });
 }
 
 /// Puts it into the commit.
@@ -287,6 +327,6 @@ pub fn load(e: &mut Engine) {
             reached = range.end;
         }
     }
-    e.advice.look_for_guards();
+    e.advice.sum_up();
     e.advice.dirty = false;
 }

@@ -1,5 +1,6 @@
 //! A commit: what changed since the last one goes into the store's ring, then one word publishes it.
 
+use crate::advice;
 use crate::attach;
 use crate::calls::{contexts, processor_timers, timers};
 use crate::changed_maps;
@@ -102,6 +103,9 @@ pub fn commit_stopped(e: &mut Engine, t: &mut Thread, pending: PendingCall) -> u
     crate::describe::changed(e);
     let are_forgotten = without(Mutant::Regions) && e.store().object(object::REGIONS, 0, &mut []).is_some();
     let maps = ((e.maps_dirty || e.map_changes.any()) && !are_forgotten).then(|| changed_maps::text(e));
+    if let Some(text) = maps {
+        advice::follow_growth(e, || text);
+    }
     let Some(store) = &mut e.store else { return 0 };
     crate::rewrite::save(store);
     if let Some(text) = maps {
@@ -140,7 +144,7 @@ pub fn commit_stopped(e: &mut Engine, t: &mut Thread, pending: PendingCall) -> u
     crate::inputs::save(e);
     crate::replies::save(e);
     crate::gathered::save(e);
-    crate::advice::save(e);
+    advice::save(e);
     own_faults::save(e);
     if contexts::exist(e) {
         contexts::save(e);

@@ -19,7 +19,7 @@ use crate::signals;
 use crate::state::{engine, object, Engine, OwnFd, ONE_THREAD};
 use crate::sys::{err, futex_wake, nr, syscall};
 use crate::thread::{self, Thread};
-use crate::tracker::areas::Area;
+use crate::tracker::areas::{area_flag, Area};
 use crate::tracker::{Allowed, Content, Track};
 use crate::undo;
 use core::arch::global_asm;
@@ -287,8 +287,14 @@ pub fn begin(e: &mut Engine, content: Content) -> Result<(), Degradation> {
     crate::children::begin();
     watch_faults(e);
     let text = regions::read_maps();
-    let tracker = &mut e.tracker;
-    regions::for_each(text, (e.kernel.start_brk, e.kernel.brk), |m| tracker.cover(&Area::of(&m.region), content));
+    let (tracker, advice) = (&mut e.tracker, &e.advice);
+    regions::for_each(text, (e.kernel.start_brk, e.kernel.brk), |m| {
+        let mut area = Area::of(&m.region);
+        if advice.is_growing(area.start, area.end) {
+            area.flags |= area_flag::GROWSDOWN;
+        }
+        tracker.cover(&area, content);
+    });
     set_up_ring(e);
     own_descriptors::occupy(e);
     crate::periodic::start(e);

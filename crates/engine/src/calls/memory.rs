@@ -1,6 +1,6 @@
 //! Calls that change the address space: made as they are; the tracker and the next commit follow.
 
-use crate::advice::{GUARD_INSTALL, WIPE_ON_FORK};
+use crate::advice::{self, GUARD_INSTALL, WIPE_ON_FORK};
 use crate::calls::{locking, several};
 use crate::commit::commit_before_call;
 use crate::control::degrade;
@@ -38,6 +38,7 @@ const MADV_DONTNEED: u64 = 4;
 const MADV_FREE: u64 = 8;
 const MADV_REMOVE: u64 = 9;
 const MADV_POPULATE_WRITE: u64 = 23;
+const MADV_DONTNEED_LOCKED: u64 = 24;
 const MREMAP_MAYMOVE: u64 = 1;
 const MREMAP_FIXED: u64 = 2;
 const MREMAP_DONTUNMAP: u64 = 4;
@@ -82,6 +83,7 @@ fn map_ring(e: &mut Engine, t: &mut Thread, call: &Call, memory: &Call) -> i64 {
 
 fn change(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     let a = call.args;
+    advice::follow_growth(e, regions::read_maps);
     match call.nr {
         nr::MMAP => mmap(e, t, call),
         nr::MUNMAP if hits_engine(a[0], a[1]) => err::EINVAL,
@@ -151,6 +153,9 @@ fn mmap(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     if !err::is(r) {
         let (start, end) = (r as u64, r as u64 + up(len) + 2 * room);
         e.advice.unmapped(start, end);
+        if flags & MAP_GROWSDOWN != 0 {
+            e.advice.grows(start, end);
+        }
         own_faults::forget(start, end);
         if flags & MAP_FIXED != 0 {
             rewrite::unmapped(start, end);
@@ -323,8 +328,8 @@ fn madvise(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         e.replaced(addr, end);
     }
     match advice {
-        MADV_DONTNEED | MADV_FREE | MADV_REMOVE | GUARD_INSTALL => {
-            let stays = advice == MADV_DONTNEED && is_shared(e, addr, end);
+        MADV_DONTNEED | MADV_DONTNEED_LOCKED | MADV_FREE | MADV_REMOVE | GUARD_INSTALL => {
+            let stays = is_giving_up(advice) && is_shared(e, addr, end);
             e.cool(addr, end);
             // What was written there since the last commit would not be found where nothing is mapped.
             if stays && t.native == 0 && commit_before_call(e) != 0 {
@@ -345,8 +350,9 @@ fn madvise(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
                 // What is mapped from the store is no anonymous memory to the kernel. Pages may also stay as they are.
                 return 0;
             }
-            if r == 0 && !stays && advice != MADV_FREE {
-                e.drop_range(addr, end);
+            let until = discarded_until(addr, end, advice, r);
+            if !stays && advice != MADV_FREE && until > addr {
+                e.drop_range(addr, until);
                 own_faults::content_changed();
             }
             r
@@ -363,6 +369,32 @@ fn madvise(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
             r
         }
     }
+}
+
+/// Up to where a call that returned `r` has given up what the range held. It may have done so with a part of it and then failed.
+fn discarded_until(start: u64, end: u64, advice: u64, r: i64) -> u64 {
+    match r {
+        0 => return end,
+        _ if !is_giving_up(advice) => return start,
+        // Something is not mapped; what is, it was done with.
+        err::ENOMEM => return end,
+        err::EINVAL if start % 4096 == 0 => {}
+        _ => return start,
+    }
+    let (mut reached, mut failed) = (start, false);
+    regions::for_each_mapping(regions::read_maps(), (0, 0), |m| {
+        let (low, high) = (m.region.start.max(start), m.region.end.min(end));
+        if low < high && !failed {
+            // SAFETY: the kernel has done that already, up to the mapping that it refuses.
+            failed = unsafe { syscall!(nr::MADVISE, low, high - low, advice) } != 0;
+            reached = if failed { reached } else { high };
+        }
+    });
+    reached
+}
+
+fn is_giving_up(advice: u64) -> bool {
+    matches!(advice, MADV_DONTNEED | MADV_DONTNEED_LOCKED)
 }
 
 /// Is all of a range shared anonymous memory? MADV_DONTNEED unmaps it, but its content stays.
@@ -383,7 +415,8 @@ fn is_shared(e: &Engine, start: u64, end: u64) -> bool {
 /// In a lazily restored region MADV_DONTNEED would expose what the store holds: fresh memory takes the place of the pages.
 fn discard_lazy(e: &mut Engine, start: u64, end: u64, call: &Call) -> i64 {
     let r = native(call);
-    if r != 0 || without(Mutant::LazyDiscard) {
+    let end = discarded_until(start, end, call.args[2], r);
+    if end <= start || without(Mutant::LazyDiscard) {
         return r;
     }
     let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;

@@ -148,6 +148,9 @@ fn map<'a>(e: &mut Engine, m: &Mapped<'a>, stack: (u64, u64), came: &mut Came<'a
                 place(r, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
             }
         }
+        backing::ANONYMOUS if e.advice.is_growing(r.start, r.end) => {
+            place(r, MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN, -1, 0)
+        }
         _ => {
             let may_be_lazy = e.args.options & option::EAGER == 0 && !e.advice.is_of_anonymous(r.start, r.end);
             let may_be_lazy = may_be_lazy && !own_faults::meets(r.start, r.end);

@@ -1,0 +1,69 @@
+/* Memory whose content the program gives up in all ways of madvise: given_up ROUNDS. Each round fills pages, gives some of them up, also
+ * such as are locked and such as have a hole beside them, and looks at all of them after the output that follows. */
+#define _GNU_SOURCE
+#include "tell.h"
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#ifndef MADV_DONTNEED_LOCKED
+#define MADV_DONTNEED_LOCKED 24
+#endif
+
+enum { PAGE = 4096, PAGES = 8, WAYS = 4 };
+
+static unsigned char *place[WAYS];
+
+static void look(int way, long round, int from, int to)
+{
+    for (int page = 0; page < PAGES; page++) {
+        int wanted = page >= from && page < to ? 0 : (unsigned char)(round + page + 1);
+        if (way >= 2 && page >= 4 && page < 6)
+            continue;
+        unsigned char *p = place[way] + page * PAGE;
+        for (int i = 0; i < PAGE; i += 512)
+            must(p[i] == wanted, "what a page holds");
+    }
+}
+
+static void fill(int way, long round)
+{
+    for (int page = 0; page < PAGES; page++)
+        if (way < 2 || page < 4 || page >= 6)
+            memset(place[way] + page * PAGE, (unsigned char)(round + page + 1), PAGE);
+}
+
+int main(int argc, char **argv)
+{
+    long rounds = argc > 1 ? atol(argv[1]) : 100;
+    for (int way = 0; way < WAYS; way++) {
+        place[way] = mmap(NULL, (PAGES + 2) * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        must(place[way] != MAP_FAILED, "mmap");
+        place[way] += PAGE;
+        must(!mprotect(place[way], PAGES * PAGE, PROT_READ | PROT_WRITE), "mprotect");
+    }
+    must(!mlock(place[1], PAGES * PAGE), "mlock");
+    must(!munmap(place[2] + 4 * PAGE, 2 * PAGE), "a hole");
+    /* A mapping of its own. */
+    must(!mprotect(place[3] + 4 * PAGE, 2 * PAGE, PROT_READ) && !mlock(place[3] + 4 * PAGE, 2 * PAGE), "mlock");
+    for (long round = 0; round < rounds; round++) {
+        for (int way = 0; way < WAYS; way++)
+            fill(way, round);
+        tell("%ld filled\n", round);
+        must(!madvise(place[0] + 2 * PAGE, 4 * PAGE, MADV_DONTNEED), "what is free");
+        must(!madvise(place[1] + 2 * PAGE, 4 * PAGE, MADV_DONTNEED_LOCKED), "what is locked");
+        /* What it can be done with, it is done with. */
+        must(madvise(place[2] + 2 * PAGE, 6 * PAGE, MADV_DONTNEED) == -1 && errno == ENOMEM, "beside a hole");
+        must(madvise(place[3] + 2 * PAGE, 6 * PAGE, MADV_DONTNEED) == -1 && errno == EINVAL, "up to what is locked");
+        tell("%ld given up\n", round);
+        look(0, round, 2, 6);
+        look(1, round, 2, 6);
+        look(2, round, 2, PAGES);
+        look(3, round, 2, 4);
+        tell("%ld looked at\n", round);
+        look(0, round, 2, 6);
+        look(1, round, 2, 6);
+        look(2, round, 2, PAGES);
+        look(3, round, 2, 4);
+    }
+    return 0;
+}
