@@ -1,6 +1,6 @@
 //! Who the program is must not change, and time must not run backwards.
 
-use crate::case::{Case, Program};
+use crate::case::{Case, Program, SPREAD};
 use crate::drive::{Drive, Input, Script};
 use crate::launch::program;
 
@@ -17,6 +17,10 @@ pub const CASES: &[Case] = &[
         |_| Drive::Pipes(Input::none()),
     ),
     Case::new("folders", |_| Ok(Program::new(&[&program("folders"), "400"])), |_| Drive::Pipes(Input::none())),
+    Case::new("rooted", |_| Ok(Program::new(&[&program("rooted"), "200"])), |_| Drive::Pipes(Input::none()))
+        .pace(SPREAD)
+        .root_only()
+        .forbidden_in_docker(),
     Case::new("procfs", |_| Ok(Program::new(&[&program("procfs"), "300"])), |_| Drive::Pipes(Input::none())),
     Case::new("numbers", |_| Ok(Program::new(&[&program("numbers"), "200", "4"])), |_| Drive::Pipes(Input::none()))
         .with_threads(),

@@ -193,6 +193,7 @@ pub static mut ENGINE: Engine = Engine {
         itimer: [0; 2],
         boot: 0,
         ahead: [0; 2],
+        root: [0; 2],
         processor_timers: [ProcessorTimer::NONE; 2],
         timers: [PosixTimer::NONE; TIMERS],
         notifications: [Notification::NONE; NOTIFICATIONS],

@@ -43,6 +43,8 @@ pub struct KernelState {
     /// CLOCK_BOOTTIME there.
     pub boot: u64,
     pub ahead: [u64; 2],
+    /// Device and inode of the root, where a call that changes it is pending; otherwise zeroes.
+    pub root: [u64; 2],
     /// What `umask` returns.
     pub umask: u32,
     /// The size of the terminal's window as the program was told last, `struct winsize`, and the descriptor by which it

@@ -5,15 +5,16 @@
 
 use crate::anchor;
 use crate::calls::{filters, limits};
-use crate::commit::{commit, commit_at_gate};
+use crate::commit::{commit, commit_at_gate, commit_before_call};
 use crate::dispatch::{native, Call};
+use crate::kept_files;
 use crate::mutant::without;
 use crate::native;
 use crate::own_descriptors;
 use crate::regions;
 use crate::scheduling;
 use crate::state::Engine;
-use crate::sys::nr;
+use crate::sys::{nr, syscall};
 use crate::thread::Thread;
 use crate::user;
 use crate::world;
@@ -22,6 +23,8 @@ use outlast_image::context::pending_kind;
 use outlast_image::degradation::Degradation;
 use outlast_image::mutant::Mutant;
 
+const PIVOT_ROOT: u64 = 155;
+const CHROOT: u64 = 161;
 const SETRLIMIT: u64 = 160;
 const RLIMIT_NOFILE: u64 = 7;
 const PERSONALITY: u64 = 135;
@@ -85,6 +88,20 @@ fn is_of_a_thread(call: &Call) -> bool {
         }
 }
 
+/// Does the call give the program another root? What it maps has no name there, and anchors share its root. So files are kept first, by an
+/// anchor as well that is there before the call.
+fn changes_root(call: &Call) -> bool {
+    matches!(call.nr, CHROOT | PIVOT_ROOT)
+}
+
+/// Device and inode of the root.
+fn root() -> [u64; 2] {
+    let mut stat = [0u64; 18];
+    // SAFETY: the kernel writes 144 bytes.
+    unsafe { syscall!(nr::STAT, c"/".as_ptr(), stat.as_mut_ptr()) };
+    [stat[0], stat[1]]
+}
+
 /// Commits, makes the call, and commits again with an anchor that has inherited what the call changed.
 pub fn change(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     if filters::is_one(call) {
@@ -93,9 +110,27 @@ pub fn change(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     if filters::binds_one_of_several(call) {
         return filters::leave(t, call);
     }
+    let keeping = if changes_root(call) {
+        kept_files::pin();
+        let seq = commit_before_call(e);
+        if seq == 0 {
+            return native(call);
+        }
+        anchor::renew_around(seq, || 0).1
+    } else {
+        None
+    };
+    // A path that led to the new root leads elsewhere from there.
+    let is_done = changes_root(call) && e.kernel.root != [0; 2] && e.kernel.root != root();
+    if changes_root(call) && !is_done {
+        (e.kernel.root, e.kernel_dirty) = (root(), true);
+    }
     let seq = commit(e, call.pending(pending_kind::REDO));
+    if let Some(keeping) = keeping {
+        keeping.finish();
+    }
     if seq == 0 {
-        return native(call);
+        return if is_done { 0 } else { native(call) };
     }
     if let Some([soft, hard]) = descriptor_limit(e, call) {
         if !own_descriptors::fit(e, soft, hard) {
@@ -110,12 +145,15 @@ pub fn change(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         commit_at_gate(e);
         return r;
     }
-    let set = |e: &mut Engine| limits::set(e, call);
+    let set = |e: &mut Engine| if is_done { 0 } else { limits::set(e, call) };
     let (r, renewal) = if without(Mutant::Heir) { (set(e), None) } else { anchor::renew_around(seq, || set(e)) };
     e.fds.returned(r);
     if r == 0 && !regions::can_be_read() {
         native::suspend(Degradation::ProcHidden);
         return r;
+    }
+    if changes_root(call) {
+        (e.kernel.root, e.kernel_dirty) = ([0; 2], true);
     }
     t.regs.rax = r as u64;
     commit_at_gate(e);

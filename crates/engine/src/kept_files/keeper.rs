@@ -119,7 +119,7 @@ unsafe fn follow() {
             None => keep(entry, path),
         }
     });
-    for file in table().files.iter_mut().filter(|file| file.inode != 0 && file.absent > 0) {
+    for file in table().files.iter_mut().filter(|file| file.inode != 0 && file.absent > 0 && !file.is_pinned) {
         if file.absent > 1 {
             let gone = *file;
             // In this order: a clone made in between has the mapping and no use for it.
@@ -156,6 +156,7 @@ unsafe fn keep(entry: &Entry, path: &[u8]) {
             end: entry.end,
             place,
             absent: 0,
+            is_pinned: false,
         };
         if mapped as u64 == place && !table().enter(kept) {
             syscall!(nr::MUNMAP, place, len);

@@ -3,12 +3,17 @@
 //! A mapping keeps a file, whatever becomes of its name, and needs no descriptor. The anchor therefore maps each file that the program
 //! maps, too, some time later; a process cloned from it has these mappings and takes of them what its names do not lead to any more.
 //! A process that is taken back in place keeps its own mappings of such files for the same use.
+//!
+//! No name leads there any more once the program has another root (chroot). So it maps them itself before that, in the same place, and
+//! whoever is cloned from it has them for good.
 
 mod keeper;
 mod list;
+mod pinning;
 
 pub use keeper::Keeper;
 pub use list::Told;
+pub use pinning::pin;
 
 use crate::sys::{err, nr, syscall};
 use core::sync::atomic::{compiler_fence, Ordering::SeqCst};
@@ -35,6 +40,8 @@ struct Kept {
     place: u64,
     /// How often in a row the program was found not to map it.
     absent: u32,
+    /// Nobody could map it again: it stays.
+    is_pinned: bool,
 }
 
 impl Kept {
@@ -47,7 +54,8 @@ impl Kept {
     }
 }
 
-const NONE: Kept = Kept { inode: 0, is_shared: false, can_write: false, start: 0, end: 0, place: 0, absent: 0 };
+const NONE: Kept =
+    Kept { inode: 0, is_shared: false, can_write: false, start: 0, end: 0, place: 0, absent: 0, is_pinned: false };
 
 struct Table {
     files: [Kept; MOST],
@@ -112,6 +120,7 @@ pub unsafe fn adopt(region: &Region) -> bool {
         end: region.offset + len,
         place,
         absent: 0,
+        is_pinned: false,
     };
     let moved = syscall!(nr::MREMAP, region.start, len, len, MREMAP_MAYMOVE | MREMAP_FIXED, place) as u64 == place;
     if moved && !table().enter(kept) {
@@ -152,11 +161,16 @@ pub fn take(region: &Region, prot: u64) -> bool {
     }
 }
 
-/// The process is the program's again: nothing is kept there.
+/// The process is the program's again: nothing is kept there but what nobody could map again.
 pub fn leave() {
     // SAFETY: a restore has one thread, and the range is the engine's.
     unsafe {
-        if table().each().next().is_some() {
+        if table().each().any(|file| file.is_pinned) {
+            for file in table().files.iter_mut().filter(|file| file.inode != 0 && !file.is_pinned) {
+                syscall!(nr::MUNMAP, file.place, file.end - file.start);
+                *file = NONE;
+            }
+        } else if table().each().next().is_some() {
             syscall!(nr::MUNMAP, KEPT_BASE, KEPT_LEN);
             table().files.fill(NONE);
         }
