@@ -11,7 +11,10 @@ use std::process::Command;
 
 /// Programs that need a library beside libc.
 const LIBRARIES: &[(&str, &[&str])] =
-    &[("game", &["-lncurses", "-ltinfo"]), ("openmp", &["-fopenmp"]), ("codes", &["-ldl"])];
+    &[("game", &["-lncurses", "-ltinfo"]), ("openmp", &["-fopenmp"]), ("codes", &["-ldl"]), ("collected", &["-lgc"])];
+
+/// Programs that are only made where this header is: their cases are skipped elsewhere.
+const HEADERS: &[(&str, &str)] = &[("collected", "/usr/include/gc.h")];
 
 const GO: &str = "/usr/bin/go";
 const JAVAC: &str = "/usr/bin/javac";
@@ -66,6 +69,12 @@ fn write_needs(to: &Path) {
 
 fn build_c(source: &Path, out: &Path) {
     let name = stem(source);
+    if let Some((_, header)) = HEADERS.iter().find(|(n, _)| *n == name) {
+        println!("cargo:rerun-if-changed={header}");
+        if !Path::new(header).exists() {
+            return;
+        }
+    }
     let libraries = LIBRARIES.iter().find(|(n, _)| *n == name).map_or(&[][..], |(_, l)| l);
     compile("gcc", source, &out.join(&name), libraries);
     if libraries.is_empty() {

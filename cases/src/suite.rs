@@ -147,6 +147,7 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "signals",
             "unwaiting",
             "threads",
+            "critical",
             "interval_timers",
             "one_shot",
             "taking_part",

@@ -6,6 +6,8 @@ use crate::launch::program;
 
 const PYTHON: &str = "/usr/bin/python3";
 const SBCL: &str = "/usr/bin/sbcl";
+/// Of Boehm's collector.
+const COLLECTOR: &str = "/usr/include/gc.h";
 
 pub const CASES: &[Case] = &[
     Case::new("threads", |_| Ok(Program::new(&[&program("threads"), "60", "8"])), |_| Drive::Pipes(Input::none()))
@@ -25,6 +27,24 @@ pub const CASES: &[Case] = &[
     Case::new(
         "thread_connect",
         |_| Ok(Program::new(&[&program("thread_connect"), "60"])),
+        |_| Drive::Pipes(Input::none()),
+    )
+    .with_threads(),
+    Case::new("collected", |_| Ok(Program::new(&[&program("collected"), "120"])), |_| Drive::Pipes(Input::none()))
+        .needs(&[COLLECTOR])
+        .with_threads(),
+    // It opens a file of its process in /proc, which only root's has by the same number after a recovery.
+    Case::new(
+        "collected_in_increments",
+        |_| Ok(Program::new(&[&program("collected"), "60", "incremental"])),
+        |_| Drive::Pipes(Input::none()),
+    )
+    .needs(&[COLLECTOR])
+    .root_only()
+    .with_threads(),
+    Case::new(
+        "critical",
+        |_| Ok(Program::new(&[&program("critical"), "20000", "30"])),
         |_| Drive::Pipes(Input::none()),
     )
     .with_threads(),
