@@ -38,6 +38,7 @@ pub const CASES: &[Case] = &[
     .with_threads(),
     Case::new("cpu_clocks", |_| Ok(Program::new(&[&program("cpu_clocks"), "40"])), |_| Drive::Pipes(Input::none()))
         .with_threads(),
+    Case::new("reset", |_| Ok(Program::new(&[&program("reset"), "1200"])), |_| Drive::Pipes(Input::none())),
     Case::new("barriers", |_| Ok(Program::new(&[&program("barriers"), "300"])), |_| Drive::Pipes(Input::none())),
     Case::new("sleeper", |_| Ok(Program::new(&[&program("sleeper"), "60"])), |_| Drive::Pipes(Input::none())),
 ];

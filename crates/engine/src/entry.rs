@@ -11,6 +11,7 @@ use crate::native;
 use crate::own_descriptors;
 use crate::regions;
 use crate::ring::{self, Ring};
+use crate::scheduling;
 use crate::scratch;
 use crate::shared_files;
 use crate::shared_memory;
@@ -173,6 +174,8 @@ unsafe extern "C" fn start() -> ! {
         t.altstack = [0, frame::SS_DISABLE, 0];
         syscall!(nr::RT_SIGPROCMASK, 0, 0, &raw mut t.mask, 8);
         gs::hide_instructions(t.regs.rsp);
+        // It may have been set before an execve.
+        scheduling::note_if_not_inherited(t);
     }
     signals::block_all();
     in_hand::let_go(t);

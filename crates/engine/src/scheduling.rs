@@ -3,7 +3,7 @@
 //!
 //! As long as no thread of several has changed any, all have what the anchor has inherited. From the first change on what each
 //! thread has lies in its page of the store, beside its context, and a restored thread sets it for itself, as far as the kernel
-//! lets it.
+//! lets it. So it is with what no clone inherits (SCHED_RESET_ON_FORK).
 
 use crate::control::degrade;
 use crate::sys::{err, nr, syscall};
@@ -46,13 +46,31 @@ pub fn note_all(own: &mut Thread) {
     // SAFETY: prctl only asks.
     own.page.scheduling.slack = unsafe { syscall!(nr::PRCTL, PR_GET_TIMERSLACK) }.max(0) as u64;
     let place = own.place;
-    note(own);
+    // Its id as the kernel knows it is not kept where it is alone.
+    note(own, 0);
     world::each(|other| {
         if other != place {
             // SAFETY: what lies there of its scheduling only holders of the lock touch.
-            note(unsafe { thread::at(other) });
+            let other = unsafe { thread::at(other) };
+            note(other, other.real_tid);
         }
     });
+}
+
+/// The only thread may have changed something: the anchor inherits it, unless a clone is to be without it. What was noted once is noted
+/// again.
+pub fn note_if_not_inherited(own: &mut Thread) {
+    if own.page.scheduling.known != 0 || is_reset_on_fork() {
+        note_all(own);
+    }
+}
+
+fn is_reset_on_fork() -> bool {
+    const SCHED_FLAG_RESET_ON_FORK: u64 = 1;
+    let mut attr = [0u64; ATTR / 8];
+    // SAFETY: the kernel writes no more than the length says.
+    let r = unsafe { syscall!(GETATTR, 0, attr.as_mut_ptr(), ATTR, 0) };
+    !err::is(r) && attr[1] & SCHED_FLAG_RESET_ON_FORK != 0
 }
 
 /// A thread is made: it has what its maker has, or what the kernel makes of that.
@@ -63,12 +81,20 @@ pub fn inherit(child: &mut Thread, maker: &Thread) {
 /// The same, once the kernel has made it.
 pub fn inherited(child: &mut Thread) {
     if child.page.scheduling.known != 0 {
-        note(child);
+        note(child, child.real_tid);
     }
 }
 
-fn note(t: &mut Thread) {
-    let (s, tid) = (&mut t.page.scheduling, t.real_tid);
+/// The running thread is the first one of a child that a fork has made.
+pub fn born(t: &mut Thread) {
+    if t.page.scheduling.known != 0 {
+        note(t, 0);
+    }
+}
+
+/// `tid`: its id as the kernel knows it; 0: it is the running thread.
+fn note(t: &mut Thread, tid: u32) {
+    let s = &mut t.page.scheduling;
     // SAFETY: the kernel writes no more than the lengths say.
     unsafe {
         let attr = syscall!(GETATTR, tid, s.attr.as_mut_ptr(), ATTR, 0);

@@ -77,15 +77,14 @@ pub fn is_one(call: &Call) -> bool {
     security || by_thread(call) || by_redo(call)
 }
 
-/// Does the call change a single thread of several, and not what the anchor has?
+/// Does the call change what a thread is scheduled by? Of several it changes a single one, and not what the anchor has.
 fn is_of_a_thread(call: &Call) -> bool {
     const PR_SET_TIMERSLACK: u64 = 29;
-    world::has_several()
-        && match call.nr {
-            SETPRIORITY | SCHED_SETPARAM | SCHED_SETSCHEDULER | SCHED_SETAFFINITY | IOPRIO_SET | SCHED_SETATTR => true,
-            nr::PRCTL => call.args[0] == PR_SET_TIMERSLACK,
-            _ => false,
-        }
+    match call.nr {
+        SETPRIORITY | SCHED_SETPARAM | SCHED_SETSCHEDULER | SCHED_SETAFFINITY | IOPRIO_SET | SCHED_SETATTR => true,
+        nr::PRCTL => call.args[0] == PR_SET_TIMERSLACK,
+        _ => false,
+    }
 }
 
 /// Does the call give the program another root? What it maps has no name there, and anchors share its root. So files are kept first, by an
@@ -138,7 +137,7 @@ pub fn change(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
             return native(call);
         }
     }
-    if is_of_a_thread(call) {
+    if world::has_several() && is_of_a_thread(call) {
         let r = native(call);
         scheduling::note_all(t);
         t.regs.rax = r as u64;
@@ -154,6 +153,9 @@ pub fn change(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     }
     if changes_root(call) {
         (e.kernel.root, e.kernel_dirty) = ([0; 2], true);
+    }
+    if is_of_a_thread(call) {
+        scheduling::note_if_not_inherited(t);
     }
     t.regs.rax = r as u64;
     commit_at_gate(e);

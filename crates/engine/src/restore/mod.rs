@@ -225,6 +225,11 @@ unsafe fn run(rung: Rung) -> ! {
     }
     vdso::refuse_inside(e, t.regs.rip);
     others.each(|other| vdso::refuse_inside(e, other.regs.rip));
+    if is_child {
+        scheduling::born(t);
+    } else {
+        scheduling::restore(t);
+    }
     give_thread(e, t);
     signals::install_all();
     if !rewound {
@@ -424,7 +429,6 @@ unsafe fn fill_thread(t: &mut Thread, c: &ThreadContext) {
 /// Gives the kernel what it has to know of the running thread.
 unsafe fn give_thread(e: &mut Engine, t: &Thread) {
     thread::set_fs_base(t.fs_base);
-    scheduling::restore(t);
     // An anchor's clone has the anchor's name.
     syscall!(nr::PRCTL, PR_SET_NAME, t.comm.as_ptr());
     if t.tid_address != 0 {

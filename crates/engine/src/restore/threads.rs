@@ -6,6 +6,7 @@ use crate::control::fail;
 use crate::group;
 use crate::mutant::without;
 use crate::operation::Operation;
+use crate::scheduling;
 use crate::shared_files;
 use crate::state::{engine, object, Engine, ONE_THREAD};
 use crate::sys::{err, futex_wait, futex_wake};
@@ -187,6 +188,7 @@ fn stand(t: &Thread) {
 unsafe extern "C" fn begin(t: &mut Thread) -> ! {
     let e = engine();
     thread_birth::set_up(t);
+    scheduling::restore(t);
     give_thread(e, t);
     e.queue.send_again_to(t);
     SENT.fetch_add(1, AcqRel);
