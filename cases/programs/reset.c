@@ -24,12 +24,17 @@ int main(int argc, char **argv)
         if (round % 20 == 0) {
             int kind = round / 20 % KINDS;
             struct attr attr = { sizeof attr, KIND[kind].policy, 1, KIND[kind].nice, KIND[kind].priority, 0, 0, 0 };
-            tell("set: %d\n", syscall(SYS_sched_setattr, 0, &attr, 0) ? errno : 0);
+            struct sched_param parameter = { KIND[kind].priority };
+            if (kind == 1)
+                tell("set: %d\n", syscall(SYS_sched_setattr, 0, &attr, 0) ? errno : 0);
+            else
+                tell("set: %d\n", sched_setscheduler(0, KIND[kind].policy | SCHED_RESET_ON_FORK, &parameter) ? errno : 0);
         }
         struct attr now = { 0 };
         must(!syscall(SYS_sched_getattr, 0, &now, sizeof now, 0), "sched_getattr");
-        tell("%d: policy %x flags %llx nice %d priority %u\n", round, sched_getscheduler(0), (unsigned long long)now.flags, now.nice,
-             now.priority);
+        /* A policy that makes no use of a niceness leaves it as it is. */
+        tell("%d: policy %x flags %llx nice %d %d priority %u\n", round, sched_getscheduler(0), (unsigned long long)now.flags, now.nice,
+             getpriority(PRIO_PROCESS, 0), now.priority);
     }
     return 0;
 }

@@ -5,10 +5,12 @@
 //! thread has lies in its page of the store, beside its context, and a restored thread sets it for itself, as far as the kernel
 //! lets it. So it is with what no clone inherits (SCHED_RESET_ON_FORK).
 
+use crate::call_filters;
 use crate::control::degrade;
 use crate::sys::{err, nr, syscall};
 use crate::thread::{self, Thread};
 use crate::world;
+use outlast_filter::needs::wish;
 use outlast_image::degradation::Degradation;
 
 /// `sched_setattr` and its kind, by number.
@@ -19,6 +21,8 @@ const SETAFFINITY: u64 = 203;
 const IOPRIO_GET: u64 = 252;
 const IOPRIO_SET: u64 = 251;
 const IOPRIO_WHO_PROCESS: u64 = 1;
+const GETPRIORITY: u64 = 140;
+const PRIO_PROCESS: u64 = 0;
 const PR_GET_TIMERSLACK: u64 = 30;
 const PR_SET_TIMERSLACK: u64 = 29;
 
@@ -65,6 +69,11 @@ pub fn note_if_not_inherited(own: &mut Thread) {
     }
 }
 
+/// SCHED_FIFO, SCHED_RR or SCHED_DEADLINE.
+fn is_realtime(attr: &[u64]) -> bool {
+    matches!(attr[0] >> 32, 1 | 2 | 6)
+}
+
 fn is_reset_on_fork() -> bool {
     const SCHED_FLAG_RESET_ON_FORK: u64 = 1;
     let mut attr = [0u64; ATTR / 8];
@@ -102,6 +111,11 @@ fn note(t: &mut Thread, tid: u32) {
         s.affinity_len = len.max(0) as u64;
         s.ioprio = syscall!(IOPRIO_GET, IOPRIO_WHO_PROCESS, tid).max(0) as u64;
         s.known = u64::from(!err::is(attr));
+        // The attributes have no niceness where the policy makes no use of it, and yet it is there.
+        if is_realtime(&s.attr) && call_filters::permit(wish::GETPRIORITY) {
+            let priority = syscall!(GETPRIORITY, PRIO_PROCESS, tid);
+            s.attr[2] = s.attr[2] & !0xffff_ffff | u64::from((20 - priority.clamp(1, 40)) as i32 as u32);
+        }
     }
     t.is_fresh = true;
 }
@@ -111,6 +125,13 @@ pub fn restore(t: &Thread) {
     let s = &t.page.scheduling;
     if s.known == 0 {
         return;
+    }
+    if is_realtime(&s.attr) && s.attr[2] as u32 != 0 {
+        // As the policy that has a niceness, first.
+        let mut ordinary = s.attr;
+        (ordinary[0], ordinary[2]) = (s.attr[0] & 0xffff_ffff, s.attr[2] & 0xffff_ffff);
+        // SAFETY: as below. Whether it was refused tells what follows.
+        unsafe { syscall!(SETATTR, 0, ordinary.as_ptr(), 0) };
     }
     // SAFETY: the kernel reads no more than the lengths say, and checks what it may grant.
     let refused = unsafe {

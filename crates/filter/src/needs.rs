@@ -188,6 +188,8 @@ pub mod wish {
     pub const EPOLL_CREATE1: u32 = 291;
     /// To learn what is left of an interval timer.
     pub const GETITIMER: u32 = 36;
+    /// To learn of a niceness that a thread has and makes no use of.
+    pub const GETPRIORITY: u32 = 140;
     pub const ALL: &[u32] = &[
         IO_URING_SETUP,
         IO_URING_ENTER,
@@ -200,6 +202,7 @@ pub mod wish {
         EPOLL_WAIT,
         EPOLL_CREATE1,
         GETITIMER,
+        GETPRIORITY,
     ];
 }
 
