@@ -140,7 +140,8 @@ impl Attack {
             Attack::Together => Plan { targets: vec![Target::ProgramAndAnchor], pace: CALM, ..plan },
             Attack::Supervisor => Plan { targets: vec![Target::Supervisor, Target::Program], pace: CALM, ..plan },
             Attack::Everything | Attack::LaggingEverything => {
-                Plan { targets: vec![Target::Everything], pace: CALM, ..plan }
+                let pace = if case.pace.1 > CALM.1 { case.pace } else { CALM };
+                Plan { targets: vec![Target::Everything], pace, ..plan }
             }
             Attack::Debugged => Plan { targets: vec![Target::Debugged, Target::Program], ..plan },
             Attack::Stopped => Plan { targets: vec![Target::Stopped, Target::Program], pace: CALM, ..plan },

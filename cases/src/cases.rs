@@ -1,5 +1,6 @@
 //! The cases, one file a program.
 
+mod alone;
 mod bursts;
 mod children;
 mod counter;
@@ -92,6 +93,7 @@ pub fn all() -> impl Iterator<Item = &'static Case> {
         mc::CASES,
         tmux::CASES,
         xterm::CASES,
+        alone::CASES,
     ];
     files.into_iter().flatten()
 }

@@ -279,7 +279,10 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "replies",
         ],
     ),
-    (Attack::Everything, &["file_counter", "cat_files", "ring_files_alone"]),
+    (
+        Attack::Everything,
+        &["file_counter", "cat_files", "ring_files_alone", "alone", "asyncio_alone", "node_alone", "go_alone"],
+    ),
     (Attack::Debugged, &["pipe_counter", "pipe_echo", "heap", "tcp_poll", "threads", "page_server"]),
     (Attack::Stopped, &["bursts", "pipe_counter", "socket_echo", "pipe_poll", "threads", "page_server", "replies"]),
     (Attack::Named, &["pipe_counter", "python_script", "threads"]),

@@ -10,11 +10,11 @@ use crate::drive::{Drive, Input};
 use crate::failure::Outcome;
 use crate::launch::{program, programs};
 
-const GO: &str = "/usr/bin/go";
+pub const GO: &str = "/usr/bin/go";
 const JAVA: &str = "/usr/bin/java";
 const JAVAC: &str = "/usr/bin/javac";
-const NODE: &str = "/usr/bin/node";
-const PYTHON: &str = "/usr/bin/python3";
+pub const NODE: &str = "/usr/bin/node";
+pub const PYTHON: &str = "/usr/bin/python3";
 
 /// For virtual machines, so that their start is not all that is hit.
 const SLOW: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(60));

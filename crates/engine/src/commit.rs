@@ -28,7 +28,7 @@ use outlast_image::context::{PendingCall, Registers, ThreadContext};
 use outlast_image::degradation::Degradation;
 use outlast_image::event::phase as at;
 use outlast_image::inject::option;
-use outlast_image::kernel::one_shot;
+use outlast_image::kernel::interests;
 use outlast_image::layout::{CONTEXT_PAGE, PAGE};
 use outlast_image::mutant::Mutant;
 use outlast_store::{MappedRegion, Store};
@@ -101,6 +101,7 @@ pub fn commit_stopped(e: &mut Engine, t: &mut Thread, pending: PendingCall) -> u
         e.hot.settle(store, &mut e.tracker, &e.advice);
     }
     crate::describe::changed(e);
+    crate::unnamed::save(e);
     let are_forgotten = without(Mutant::Regions) && e.store().object(object::REGIONS, 0, &mut []).is_some();
     let maps = ((e.maps_dirty || e.map_changes.any()) && !are_forgotten).then(|| changed_maps::text(e));
     if let Some(text) = maps {
@@ -151,8 +152,8 @@ pub fn commit_stopped(e: &mut Engine, t: &mut Thread, pending: PendingCall) -> u
     }
     crate::taking_part::save(e);
     let Some(store) = &mut e.store else { return 0 };
-    if e.kernel.one_shot != one_shot::NONE {
-        crate::one_shot::save(store);
+    if e.kernel.interests != interests::NONE {
+        crate::interests::save(store);
     }
     if e.undo.shared.dirty {
         store.put(object::SHARED, 0, e.undo.shared.bytes());

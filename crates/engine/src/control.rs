@@ -40,6 +40,11 @@ pub fn degrade(d: Degradation) {
     }
 }
 
+/// Is it known that this cannot be preserved?
+pub fn is_degraded(d: Degradation) -> bool {
+    control().degradations.load(Relaxed) & d.bit() != 0
+}
+
 /// An error of the engine itself: noted, then the process ends by SIGKILL so that it is restored from the last
 /// commit; the supervisor bounds how often.
 #[cold]

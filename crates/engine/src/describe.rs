@@ -1,9 +1,10 @@
 //! What a cold resume must know of a descriptor: its name, mode and offset, put into the commit after each change; and of the
-//! working directory.
+//! working directory. What it must know of objects without a name see [`crate::unnamed`].
 
 use crate::calls::{directory, own_pidfds, owners};
 use crate::state::{object, Engine};
 use crate::sys::{err, nr, syscall};
+use crate::unnamed;
 use outlast_image::descriptor::{descriptor_kind as kind, Descriptor};
 
 /// Puts the descriptors that changed since the last commit into the record being built.
@@ -21,6 +22,7 @@ pub fn changed(e: &mut Engine) {
 }
 
 fn one(e: &mut Engine, fd: i32) {
+    unnamed::forget(e, fd);
     if e.fds.fresh.get(fd).is_some() {
         put_fresh(e, fd);
     } else if e.fds.is_open(fd) {
@@ -41,6 +43,7 @@ fn put_fresh(e: &mut Engine, fd: i32) {
         dev: fresh.dev,
         inode: fresh.inode,
         path_len: fresh.path().len() as u32,
+        file: e.fds.origins.of(fd).file,
         ..Default::default()
     };
     e.store().put2(object::DESCRIPTOR, fd as u64, bytemuck::bytes_of(&d), fresh.path());
@@ -85,6 +88,8 @@ fn put(e: &mut Engine, fd: i32) {
             d.path_len = n.max(0) as u32;
         }
     }
-    let path = &path[..d.path_len as usize];
+    let mut rest = [0; unnamed::LONGEST];
+    let len = unnamed::describe(e, fd, &mut d, &mut rest);
+    let path = if len != 0 { &rest[..len] } else { &path[..d.path_len as usize] };
     e.store().put2(object::DESCRIPTOR, fd as u64, bytemuck::bytes_of(&d), path);
 }

@@ -1,10 +1,11 @@
 //! What the engine knows of the program's descriptors: which are open, what they are, whose offset is noted.
 
 use crate::fresh;
+use crate::interests;
 use crate::noted::is_stream;
-use crate::one_shot;
 use crate::own_descriptors::Passing;
 use crate::sys::{err, nr, syscall};
+use crate::unnamed::{Origin, Origins};
 use outlast_image::descriptor::descriptor_kind as kind;
 use outlast_image::layout::{ENGINE_FDS, HIDING_FDS};
 
@@ -42,6 +43,7 @@ pub struct Descriptors {
     were_many_touched: bool,
     /// Opened just now.
     pub fresh: fresh::Table,
+    pub origins: Origins,
 }
 
 /// Descriptors whose change is remembered one by one; more than that and all are looked at.
@@ -114,6 +116,13 @@ pub fn classify(fd: i32) -> u32 {
 
 const NO_SOURCE: u64 = 1;
 
+/// What tells a stream from others, by its device and inode. FNV-1a of the two words; never one of the two numbers that mean something
+/// else.
+pub fn source_by(dev: u64, inode: u64) -> u64 {
+    let mix = |h: u64, word: u64| (h ^ word).wrapping_mul(0x100_0000_01b3);
+    mix(mix(0xcbf2_9ce4_8422_2325, dev), inode) | 1 << 63
+}
+
 /// Device and inode of a stream: a pipe without packets, a stream socket, a terminal.
 fn source_of(fd: i32, kind: u32) -> Option<u64> {
     let mut st = [0u64; 18];
@@ -125,9 +134,7 @@ fn source_of(fd: i32, kind: u32) -> Option<u64> {
         kind::TERMINAL => true,
         _ => false,
     };
-    // FNV-1a of two words; never one of the two numbers that mean something else.
-    let mix = |h: u64, word: u64| (h ^ word).wrapping_mul(0x100_0000_01b3);
-    (is_stream && r == 0).then(|| mix(mix(0xcbf2_9ce4_8422_2325, st[0]), st[1]) | 1 << 63)
+    (is_stream && r == 0).then(|| source_by(st[0], st[1]))
 }
 
 impl Descriptors {
@@ -148,6 +155,7 @@ impl Descriptors {
             touched_count: 0,
             were_many_touched: false,
             fresh: fresh::Table::NONE,
+            origins: Origins::new(),
         }
     }
 
@@ -174,6 +182,18 @@ impl Descriptors {
     pub fn marked(&mut self, fd: i32) {
         self.fresh.forget(fd);
         self.changed(fd);
+    }
+
+    /// The same for all descriptors of the file that is open as `fd`, and of its other end: the size of a pipe is that of both.
+    pub fn file_marked(&mut self, fd: i32) {
+        self.marked(fd);
+        let Origin { file, peer, .. } = self.origins.of(fd);
+        for other in (0..self.end()).filter(|_| file != 0) {
+            let its = self.origins.of(other).file;
+            if its == file || its == peer && peer != 0 {
+                self.marked(other);
+            }
+        }
     }
 
     /// A descriptor that changed since the last commit; each once, until there is none.
@@ -224,6 +244,7 @@ impl Descriptors {
         self.dirty = true;
         self.touch(fd as i32);
         self.fresh.forget(fd as i32);
+        self.origins.opened(fd);
         if fd < CACHED {
             self.kinds[fd] = 0;
             self.noted[fd] = 0;
@@ -245,6 +266,7 @@ impl Descriptors {
     /// One appeared that is another number of the same open file.
     pub fn opened_as(&mut self, fd: i64, of: i32) {
         self.opened(fd);
+        self.origins.opened_as(fd, of);
         if (0..CACHED as i64).contains(&fd) && self.is_shared(of) {
             self.shared[fd as usize / 64] |= 1 << (fd % 64);
         }
@@ -278,7 +300,7 @@ impl Descriptors {
             self.dirty = true;
             self.touch(fd);
             self.fresh.forget(fd);
-            one_shot::closed(fd);
+            interests::closed(fd);
             if (fd as usize) < CACHED {
                 self.kinds[fd as usize] = 0;
                 self.noted[fd as usize] = 0;

@@ -29,6 +29,7 @@ use crate::state::{engine, Engine};
 use crate::sys::{err, nr};
 use crate::taking_part;
 use crate::thread::{self, standing, Thread};
+use crate::unnamed;
 use crate::world;
 use core::sync::atomic::Ordering::*;
 use outlast_calls::{interrupted, Class, Interrupted};
@@ -393,6 +394,9 @@ pub fn redo(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     let r = interruptible(t, call);
     phase(at::COMPLETED);
     t.standing.store(standing::IN_CALL, Release);
+    if call.nr == nr::TIMERFD_SETTIME {
+        unnamed::timer_changed(e, call.fd());
+    }
     r
 }
 

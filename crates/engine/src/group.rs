@@ -23,6 +23,7 @@ use crate::signals::{bit, SIGPIPE, SIG_IGN};
 use crate::state::Engine;
 use crate::sys::{err, futex_wait, futex_wake};
 use crate::thread::{self, standing, Thread};
+use crate::unnamed;
 use crate::world;
 use core::sync::atomic::Ordering::*;
 use outlast_image::context::{pending_kind, PendingCall};
@@ -260,13 +261,17 @@ pub fn lookup(seq: u64) -> Found {
 }
 
 /// Makes the calls of restored threads that their predecessors have not made, and says where those go on. None of them runs.
-pub fn settle<'t>(e: &mut Engine, found: &mut Found, threads: impl Iterator<Item = &'t mut Thread>) {
+/// `cold`: descriptors are others.
+pub fn settle<'t>(e: &mut Engine, found: &mut Found, threads: impl Iterator<Item = &'t mut Thread>, cold: bool) {
     let seq = e.store().seq();
     for t in threads.filter(|t| t.pending_call.kind == pending_kind::JOINED) {
         let call = Call { nr: t.pending_call.nr as u64, args: t.pending_call.args };
         let n = t.pending_call.size as usize;
         let result = match found.0.get_mut(n) {
-            Some(found) => found.take().unwrap_or_else(|| again(e, seq, n, &call)),
+            Some(found) => found
+                .take()
+                .filter(|_| !cold || !unnamed::is_made(call.fd()))
+                .unwrap_or_else(|| again(e, seq, n, &call)),
             None => err::ECANCELED,
         };
         let pending = core::mem::take(&mut t.pending_call);

@@ -75,6 +75,13 @@ impl Operation {
         on_ring.or_else(|| noted_result(e, id))
     }
 
+    /// Nothing of it is done but the first `first` bytes, whatever a predecessor has done, also for whoever comes after this process.
+    pub fn forget(&mut self, first: u64) {
+        ring::forget(self.seq);
+        noted::forget();
+        *self = Operation::rest(self.seq, first);
+    }
+
     /// The commit that it stands behind.
     pub fn seq(&self) -> u64 {
         self.seq

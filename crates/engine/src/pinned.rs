@@ -56,10 +56,10 @@ pub fn note(call: &Call) {
             // SAFETY: as `copies`.
             let fds = unsafe { &mut engine().fds };
             fds.forget_kinds();
-            fds.marked(call.fd());
+            fds.file_marked(call.fd());
         }
         // SAFETY: as `copies`.
-        nr::IOCTL if MARKING.contains(&a[1]) => unsafe { engine() }.fds.marked(call.fd()),
+        nr::IOCTL if MARKING.contains(&a[1]) => unsafe { engine() }.fds.file_marked(call.fd()),
         nr::READ | nr::PREAD64 | nr::READV | nr::PREADV if copies(call.fd()) => {}
         nr::READ | nr::PREAD64 => add(a[1], a[1].saturating_add(a[2])),
         nr::READV | nr::PREADV | nr::PREADV2 | nr::RECVFROM | nr::RECVMSG | RECVMMSG | VMSPLICE => add_written(call),

@@ -52,8 +52,8 @@ pub mod object {
     pub const INPUT: u16 = 12;
     /// `TakingPart`.
     pub const TAKING_PART: u16 = 13;
-    /// An interest with EPOLLONESHOT; key: its place in the table.
-    pub const ONE_SHOT: u16 = 14;
+    /// An interest of an epoll; key: its place in the table.
+    pub const INTEREST: u16 = 14;
     /// A context of asynchronous input and output; key: its place in the table.
     pub const CONTEXT: u16 = 15;
     /// What is advised of which ranges of addresses.
@@ -66,6 +66,8 @@ pub mod object {
     pub const REPLY: u16 = 22;
     /// Connections that others have as well.
     pub const SHARED_CONNECTIONS: u16 = 23;
+    /// `Held` and what an object without a name held; key: the descriptor.
+    pub const HELD: u16 = 24;
 }
 
 /// Ranges whose content vanished since the last commit.
@@ -211,6 +213,8 @@ pub static mut ENGINE: Engine = Engine {
         owners: 0,
         before_outputs: before_outputs::UNKNOWN,
         barriers: 0,
+        interests: 0,
+        unused: 0,
         umask: 0,
         window_fd: -1,
         window: [0; 4],

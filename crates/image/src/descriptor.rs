@@ -16,6 +16,70 @@ pub mod descriptor_kind {
     pub const ANONYMOUS: u32 = 8;
 }
 
+/// Kernel objects without a name that a cold resume makes anew. What follows the descriptor in its store object is in brackets.
+pub mod unnamed_kind {
+    /// None of them, or one of which nothing is known.
+    pub const NONE: u32 = 0;
+    /// An eventfd [[`Unnamed`](super::Unnamed)].
+    pub const COUNTER: u32 = 1;
+    /// A timerfd [[`Timer`](super::Timer)].
+    pub const TIMER: u32 = 2;
+    /// A signalfd [[`Unnamed`](super::Unnamed)].
+    pub const SIGNALS: u32 = 3;
+    /// An epoll; its interests are objects of their own.
+    pub const EPOLL: u32 = 4;
+    /// An end of a pipe that the program made itself [[`Unnamed`](super::Unnamed)].
+    pub const PIPE: u32 = 5;
+    /// A socket of a pair that the program made itself [[`Unnamed`](super::Unnamed)].
+    pub const PAIR: u32 = 6;
+}
+
+/// What is to be known of most of these objects.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+pub struct Unnamed {
+    /// Of an eventfd 1 if reads take one at a time (EFD_SEMAPHORE); of a signalfd its set; of a pipe the bytes that it holds; of a
+    /// socket its type.
+    pub what: u64,
+}
+
+/// A timerfd.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+pub struct Timer {
+    pub clock: u32,
+    /// TFD_TIMER_ABSTIME, TFD_TIMER_CANCEL_ON_SET.
+    pub flags: u32,
+    /// When it expires for the first time that the program has not been told of, by its own clock, nanoseconds; 0: it is not set.
+    pub deadline: u64,
+    /// Nanoseconds; 0: it expires once.
+    pub interval: u64,
+    /// The same as `deadline` by CLOCK_REALTIME, for a machine that has been rebooted.
+    pub deadline_real: u64,
+    /// What tells this boot of the machine from others.
+    pub boot: u64,
+}
+
+/// What an object without a name held at the commit; the bytes follow. Of an eventfd there is the count.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+pub struct Held {
+    /// Bits of [`held`].
+    pub flags: u32,
+    /// 0: the bytes are a stream; else so many messages, each after its length of four bytes.
+    pub messages: u32,
+}
+
+/// See [`Held::flags`].
+pub mod held {
+    /// Nobody has the other end any more.
+    pub const ENDED: u32 = 1;
+    /// Whoever has the other end writes no more.
+    pub const SHUT: u32 = 2;
+    /// There was more than is kept, or it could not be looked at.
+    pub const LOST: u32 = 4;
+}
+
 /// Whom the kernel sends a signal when something can be read or written.
 pub mod owner_kind {
     /// Nobody, or none of the program.
@@ -48,4 +112,10 @@ pub struct Descriptor {
     /// Whom the kernel tells of readiness: one of [`owner_kind`], and the number that the program knows.
     pub owner_kind: u32,
     pub owner: u32,
+    /// One of [`unnamed_kind`].
+    pub unnamed: u32,
+    /// Numbers of the open file and of that at its other end, as long as the program lives: the same file has the same number.
+    pub file: u32,
+    pub peer: u32,
+    pub unused: u32,
 }

@@ -30,3 +30,5 @@ pub const INPUT: u16 = 12;
 pub const REPLY: u16 = 13;
 /// A sum over what was replied on a connection since then.
 pub const REPLY_SUM: u16 = 14;
+/// Descriptors are others from here on: what was read before was read from those of the dead.
+pub const RESUMED: u16 = 15;

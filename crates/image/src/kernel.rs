@@ -72,6 +72,9 @@ pub struct KernelState {
     pub before_outputs: u32,
     /// What membarrier was asked to register, as its commands, which are bits.
     pub barriers: u32,
+    /// One of [`interests`].
+    pub interests: u32,
+    pub unused: u32,
     /// By the numbers that the program knows.
     pub timers: [PosixTimer; TIMERS],
     pub notifications: [Notification; NOTIFICATIONS],
@@ -95,6 +98,15 @@ pub mod locking {
 pub mod one_shot {
     pub const NONE: u32 = 0;
     /// All of its interests of this kind are in the commit.
+    pub const KEPT: u32 = 1;
+    /// There were more than are kept.
+    pub const TOO_MANY: u32 = 2;
+}
+
+/// Whether the program has epolls watch anything.
+pub mod interests {
+    pub const NONE: u32 = 0;
+    /// All of its interests are in the commit.
     pub const KEPT: u32 = 1;
     /// There were more than are kept.
     pub const TOO_MANY: u32 = 2;

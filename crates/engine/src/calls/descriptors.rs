@@ -22,7 +22,7 @@ use crate::thread::Thread;
 use crate::user;
 use core::ops::RangeInclusive;
 use outlast_image::context::pending_kind;
-use outlast_image::descriptor::descriptor_kind as kind;
+use outlast_image::descriptor::{descriptor_kind as kind, unnamed_kind};
 use outlast_image::event::phase as at;
 use outlast_image::mutant::Mutant;
 
@@ -30,6 +30,7 @@ const O_CREAT: u64 = 0o100;
 const O_TRUNC: u64 = 0o1000;
 const O_TMPFILE: u64 = 0o20000000;
 const O_CLOEXEC: u64 = 0o2000000;
+const EFD_SEMAPHORE: u64 = 1;
 const CLOSE_RANGE_UNSHARE: u64 = 2;
 const CLOSE_RANGE_CLOEXEC: u64 = 4;
 const F_DUPFD: u64 = 0;
@@ -77,6 +78,9 @@ pub fn open(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
                 nr::OPEN | nr::OPENAT if copy.is_none() => e.fds.opened_by(r, path, flags),
                 _ => e.fds.opened(r),
             }
+            if call.nr == nr::EVENTFD2 && a[1] & EFD_SEMAPHORE != 0 {
+                e.fds.origins.is_semaphore(r);
+            }
             if call.nr == nr::PIDFD_OPEN {
                 own_pidfds::opened(e, call, r);
             }
@@ -91,6 +95,7 @@ fn pair(e: &mut Engine, call: &Call, at: u64) -> i64 {
         if let Some([x, y]) = user::read::<[i32; 2]>(at) {
             e.fds.opened(x as i64);
             e.fds.opened(y as i64);
+            e.fds.origins.pair(x, y, if call.nr == nr::SOCKETPAIR { unnamed_kind::PAIR } else { unnamed_kind::PIPE });
         }
     }
     r
@@ -297,8 +302,12 @@ pub fn fcntl(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         // F_GETFD, F_GETFL, F_GETLK, F_GETOWN, F_GETSIG, F_GETLEASE, F_GETPIPE_SZ, F_GET_SEALS, F_OFD_GETLK.
         1 | 3 | 5 | 9 | 11 | 16 | 36 | 1025 | 1032 | 1034 => native(call),
         F_OFD_SETLK | F_OFD_SETLKW | F_SETLEASE => lock(e, t, call),
-        _ if outlast_calls::again(call.nr, &call.args).is_some() => names::serve(e, t, call),
-        _ => redo(e, t, call),
+        _ => {
+            let is_told = outlast_calls::again(call.nr, &call.args).is_some();
+            let r = if is_told { names::serve(e, t, call) } else { redo(e, t, call) };
+            e.fds.file_marked(call.fd());
+            r
+        }
     }
 }
 

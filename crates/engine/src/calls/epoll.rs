@@ -1,11 +1,11 @@
-//! Interest lists of epoll. They live in the kernel's object, which the anchor keeps: a change is committed before and
+//! Interest lists of epoll (see also `interests`). They live in the kernel's object, which the anchor keeps: a change is committed before and
 //! after, and made again only if it had not been made.
 
 use crate::commit::{commit, commit_at_gate};
 use crate::control::phase;
 use crate::dispatch::{self, interruptible, Call};
+use crate::interests;
 use crate::mutant::without;
-use crate::one_shot;
 use crate::own_descriptors::Passing;
 use crate::state::Engine;
 use crate::sys::{err, nr, syscall};
@@ -14,7 +14,7 @@ use crate::thread::Thread;
 use crate::user;
 use outlast_image::context::pending_kind;
 use outlast_image::event::phase as at;
-use outlast_image::kernel::one_shot as use_of;
+use outlast_image::kernel::{interests as any_of, one_shot as use_of};
 use outlast_image::mutant::Mutant;
 
 pub const EPOLL_CTL: u64 = 233;
@@ -22,9 +22,9 @@ const ADD: u64 = 1;
 const DEL: u64 = 2;
 const MOD: u64 = 3;
 const ENOENT: i64 = -2;
-const EPOLLONESHOT: u32 = 1 << 30;
+pub const EPOLLONESHOT: u32 = 1 << 30;
 /// What is left of an interest with EPOLLONESHOT once it was reported: EPOLLEXCLUSIVE, EPOLLWAKEUP, EPOLLONESHOT, EPOLLET.
-const MANNER: u32 = 0xf << 28;
+pub const MANNER: u32 = 0xf << 28;
 
 /// epoll_ctl.
 pub fn control(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
@@ -38,39 +38,46 @@ pub fn control(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     r
 }
 
-/// Keeps what was changed of interests with EPOLLONESHOT.
+/// Keeps what was changed.
 fn note(e: &mut Engine, call: &Call, r: i64) {
     let [epoll, change, fd, event, ..] = call.args;
     let (epoll, fd) = (epoll as i32, fd as i32);
     if r != 0 {
         return;
     }
-    let event = if change == DEL { Default::default() } else { user::read::<[u8; 12]>(event).unwrap_or_default() };
-    let (events, word) = Interest::parts(&event);
+    if change == DEL {
+        return interests::forgotten(epoll, fd);
+    }
+    let (events, word) = Interest::parts(&user::read::<[u8; 12]>(event).unwrap_or_default());
+    let has_room = interests::armed(epoll, fd, events, word);
+    kept(e, events, has_room);
+}
+
+/// The program has such an interest, and there is room for it or not.
+fn kept(e: &mut Engine, events: u32, has_room: bool) {
+    let wanted = if has_room { any_of::KEPT } else { any_of::TOO_MANY };
+    if e.kernel.interests < wanted {
+        (e.kernel.interests, e.kernel_dirty) = (wanted, true);
+    }
     if events & EPOLLONESHOT == 0 {
-        if e.kernel.one_shot != use_of::NONE {
-            one_shot::forgotten(epoll, fd);
-        }
         return;
     }
     if e.kernel.one_shot == use_of::NONE {
         (e.kernel.one_shot, e.kernel_dirty) = (use_of::KEPT, true);
         dispatch::slow_down_waits(false);
     }
-    if !one_shot::armed(epoll, fd, events, word) && e.kernel.one_shot != use_of::TOO_MANY {
+    if !has_room && e.kernel.one_shot != use_of::TOO_MANY {
         (e.kernel.one_shot, e.kernel_dirty) = (use_of::TOO_MANY, true);
     }
 }
 
-/// Takes note of interests with EPOLLONESHOT of an epoll that was there before the engine. What is not armed any more is the program's
-/// to arm. `buf`: room for what /proc says of it.
+/// Takes note of the interests of an epoll that was there before the engine. One that comes once and is not armed any more is the
+/// program's to arm. `buf`: room for what /proc says of it.
 pub fn found(e: &mut Engine, epoll: i32, buf: &mut [u8]) {
-    for interest in interests(epoll, buf).filter(|interest| interest.events & EPOLLONESHOT != 0) {
-        let has_room = one_shot::found(epoll, interest.fd, interest.events, interest.data, !is_spent(interest.events));
-        if e.kernel.one_shot != use_of::TOO_MANY {
-            e.kernel.one_shot = if has_room { use_of::KEPT } else { use_of::TOO_MANY };
-        }
-        dispatch::slow_down_waits(false);
+    for interest in interests(epoll, buf) {
+        let is_armed = !is_spent(interest.events);
+        let has_room = interests::found(epoll, interest.fd, interest.events, interest.data, is_armed);
+        kept(e, interest.events, has_room);
     }
 }
 
@@ -101,7 +108,7 @@ pub fn waited(e: &Engine, call: &Call, r: i64) -> i64 {
     if r <= 0 || e.kernel.one_shot == use_of::NONE || without(Mutant::OneShot) {
         return r;
     }
-    one_shot::reported(call.fd(), call.args[1], r)
+    interests::reported(call.fd(), call.args[1], r)
 }
 
 /// Waits for events.
@@ -129,9 +136,9 @@ pub fn spend(epoll: i32, interest: &Interest) {
 }
 
 /// Has the epoll watch what is open under the interest's number now.
-pub fn watch(epoll: i32, interest: &Interest) {
+pub fn watch(epoll: i32, interest: &Interest) -> i64 {
     // SAFETY: the program had it watched; one that is watched already stays as it is.
-    unsafe { syscall!(EPOLL_CTL, epoll, ADD, interest.fd, interest.event().as_ptr()) };
+    unsafe { syscall!(EPOLL_CTL, epoll, ADD, interest.fd, interest.event().as_ptr()) }
 }
 
 /// Has it do so no more.
@@ -194,7 +201,7 @@ impl Interest {
 /// report what is ready now. `fd` is a descriptor of the program's; anything but an epoll is left alone.
 pub fn rearm(fd: i32, buf: &mut [u8]) {
     for interest in interests(fd, buf) {
-        let kept = if without(Mutant::OneShot) { None } else { one_shot::find(fd, interest.fd) };
+        let kept = if without(Mutant::OneShot) { None } else { interests::find_once(fd, interest.fd) };
         match kept {
             Some(kept) if kept.armed != 0 => set(fd, &Interest { events: kept.events, data: kept.word, ..interest }),
             // It was reported before the commit, and is the program's to arm.

@@ -30,7 +30,10 @@ pub fn replace(e: &mut Engine, fd: i32, new: i32) {
     let old = old as i32;
     set_watched(old, fd);
     put(new, fd);
-    if for_each_interest(e, fd, epoll::watch) {
+    let watch = |epoll, interest: &epoll::Interest| {
+        epoll::watch(epoll, interest);
+    };
+    if for_each_interest(e, fd, watch) {
         set_watched(new, fd);
         // Somebody else may have the old file open as well, which would be reported as ended for ever.
         put(old, fd);

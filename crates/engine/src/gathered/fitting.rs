@@ -7,6 +7,7 @@ use crate::operation::POLLOUT;
 use crate::regions;
 use crate::state::Engine;
 use crate::sys::{nr, syscall};
+use crate::unnamed;
 use outlast_image::descriptor::descriptor_kind as kind;
 use outlast_image::inject::option;
 
@@ -72,10 +73,14 @@ pub fn room(e: &mut Engine, call: &Call) -> Option<u32> {
     if unwilling || call_filters::exist() || e.fds.is_own(fd) || !is_alone(e) {
         return None;
     }
-    let known = &mut e.gathered.known;
+    let known = &e.gathered.known;
     let found = known.of[..known.count].iter().find(|(known, _)| *known == fd);
     let takes = found.map(|(_, takes)| *takes).unwrap_or_else(|| {
-        let takes = look(fd, e.fds.kind(fd)).unwrap_or(Takes::Nothing);
+        // What is the program's alone is made anew by a cold resume as it was at the commit: with some of what leaves together, and
+        // without the rest, it cannot be.
+        let is_own = unnamed::is_own_stream(e, fd);
+        let takes = if is_own { None } else { look(fd, e.fds.kind(fd)) }.unwrap_or(Takes::Nothing);
+        let known = &mut e.gathered.known;
         known.of[known.next] = (fd, takes);
         known.next = (known.next + 1) % KNOWN;
         known.count = (known.count + 1).min(KNOWN);

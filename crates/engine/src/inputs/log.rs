@@ -1,11 +1,15 @@
 //! The log of a restored program: what it took after the commit and has not taken again.
 
+use super::noting::forget_under_way;
+use crate::descriptors::source_by;
 use crate::dispatch;
 use crate::mutant::without;
 use crate::replies;
 use crate::scratch;
 use crate::state::{journal, object, Engine};
+use crate::unnamed;
 use bytemuck::{Pod, Zeroable};
+use outlast_image::descriptor::Descriptor;
 use outlast_image::mutant::Mutant;
 use outlast_store::{MappedRegion, Store};
 
@@ -161,11 +165,45 @@ pub fn taken(e: &mut Engine, i: usize, n: u32) {
     }
 }
 
+/// Does the journal say that descriptors have become others since the commit?
+fn were_others(e: &mut Engine) -> bool {
+    let mut found = false;
+    e.store().journal_for_each(&mut |_, kind, _| found |= kind == journal::RESUMED);
+    found
+}
+
+/// A piece of the log was read from a source of the dead. It is one of what there is now under the number; or of nothing, for what was made
+/// anew holds what was read since the commit.
+fn renew(e: &mut Engine, piece: &Piece) -> Option<u64> {
+    let fd = dead_source(e, piece.head.source).unwrap_or(piece.head.fd);
+    let is_void = matches!(piece.place, Place::Journal(_)) && unnamed::is_whole(e, fd);
+    if is_void {
+        None
+    } else {
+        Some(e.fds.source(fd).unwrap_or(0))
+    }
+}
+
+/// Which descriptor had the source, as the commit says.
+fn dead_source(e: &mut Engine, source: u64) -> Option<i32> {
+    (0..e.fds.end()).find(|&fd| {
+        let mut d = Descriptor::default();
+        e.fds.is_open(fd)
+            && e.store().object(object::DESCRIPTOR, fd as u64, bytemuck::bytes_of_mut(&mut d)).is_some()
+            && source_by(d.dev, d.inode) == source
+    })
+}
+
 /// Fills the log of a restored program. `cold`: the sources are others, under the same numbers.
 pub fn load(e: &mut Engine, cold: bool) {
     (e.inputs.count, e.inputs.objects) = (0, 0);
     if without(Mutant::InputLog) {
         return;
+    }
+    if cold {
+        forget_under_way();
+        // There is room: who has died has left some.
+        let _ = e.store().journal_append(journal::RESUMED, &[]);
     }
     let buf = scratch::object_buffer();
     loop {
@@ -183,17 +221,22 @@ pub fn load(e: &mut Engine, cold: bool) {
             }
         });
     }
+    let cold = were_others(e);
+    let mut left = 0;
     for i in 0..e.inputs.count {
-        let piece = e.inputs.pieces[i];
+        let mut piece = e.inputs.pieces[i];
         if cold {
-            e.inputs.pieces[i].head.source = e.fds.source(piece.head.fd).unwrap_or(0);
-            e.inputs.pieces[i].head.after = 0;
+            let Some(source) = renew(e, &piece) else { continue };
+            (piece.head.source, piece.head.after) = (source, 0);
         }
         if piece.head.result > 0 {
             // As many bytes as there are, whatever the store says.
-            e.inputs.pieces[i].head.result = copy(e.store(), &piece, scratch::object_buffer()) as i32;
+            piece.head.result = copy(e.store(), &piece, scratch::object_buffer()) as i32;
         }
+        e.inputs.pieces[left] = piece;
+        left += 1;
     }
+    e.inputs.count = left;
     if !e.inputs.is_empty() {
         dispatch::slow_down_waits(true);
     }

@@ -7,7 +7,8 @@
 //! nobody has seen anything of that. A commit that comes before the log is empty keeps the rest, as objects.
 //!
 //! Only streams are noted, pipes, sockets and terminals, whose bytes have no bounds that a reader could see; all other input is
-//! preceded by a commit as ever. Identifiers of these operations are those of the commit, with parts that no output reaches.
+//! preceded by a commit as ever. A cold resume makes anew what was the program's alone, as it was at the commit: of that nothing was read
+//! since. Identifiers of these operations are those of the commit, with parts that no output reaches.
 
 mod log;
 mod noting;

@@ -164,6 +164,12 @@ fn note(e: &mut Engine, read: &UnderWay, result: i64) {
     e.noted.bytes += len as u64;
 }
 
+/// Descriptors are others from now on.
+pub fn forget_under_way() {
+    // SAFETY: as in `take`.
+    unsafe { write_volatile(&raw mut (*UNDER_WAY).id, 0) };
+}
+
 /// Notes what a dead predecessor took and could not note. To be called when nothing else of it was touched.
 pub fn recover(e: &mut Engine) {
     let (mut noted, mut last_noted) = (Noted { seq: e.store().seq(), ..Noted::new() }, None);

@@ -113,6 +113,11 @@ pub fn recall(id: u64, fd: i32, words: &[u64; witness::WORDS]) {
     }
 }
 
+/// What a dead predecessor did counts no more.
+pub fn forget() {
+    note().void();
+}
+
 /// What call `id` of a dead predecessor came to; `None`: it did not happen, or only a second look can tell. To be asked
 /// before this process opens anything.
 pub fn predecessor_result(e: &mut Engine, id: u64) -> Option<i64> {

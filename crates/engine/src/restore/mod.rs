@@ -32,11 +32,11 @@ use crate::held;
 use crate::held_files;
 use crate::in_hand;
 use crate::inputs;
+use crate::interests;
 use crate::lag;
 use crate::mutant::without;
 use crate::native;
 use crate::notifier;
-use crate::one_shot;
 use crate::operation::Operation;
 use crate::own_faults;
 use crate::program_rings;
@@ -54,6 +54,7 @@ use crate::sys::{err, futex_wake, now_ns, nr, syscall};
 use crate::taking_part;
 use crate::thread::{self, pending_bit, Thread, SCHEDULING_OFFSET};
 use crate::tracker::{Content, Track};
+use crate::unnamed;
 use crate::ways;
 use crate::world;
 use core::sync::atomic::Ordering::*;
@@ -163,11 +164,15 @@ unsafe fn run(rung: Rung) -> ! {
     let other = c.other_state.load(Acquire);
     let is_foreign = rung == Rung::Cold || !matches!(other, other_state::NONE | other_state::CHILD);
     if is_foreign {
-        reopen::all(e, other == other_state::COPY);
+        reopen::all(e, other);
         directory::return_to(e);
     }
     if other == other_state::OLDER {
         disconnect::all(e);
+    }
+    unnamed::load(e);
+    if is_foreign {
+        unnamed::forget_what_was_done(e, others.pending(), &mut operation);
     }
     lag::restore(e, rung == Rung::InPlace);
     inputs::load(e, is_foreign);
@@ -175,7 +180,7 @@ unsafe fn run(rung: Rung) -> ! {
         inputs::forget(e);
     }
     replies::load(e, is_foreign);
-    one_shot::load(e);
+    interests::load(e);
     advice::load(e);
     // The call that the commit stands before is made soon.
     e.is_settled = false;
@@ -269,6 +274,9 @@ unsafe fn run(rung: Rung) -> ! {
         own_pidfds::restore(e, is_foreign);
         owners::restore(e);
         restore_process_state(e);
+    }
+    if is_foreign {
+        unnamed::watch_all(e);
     }
     program_rings::restore(e);
     children::go_back(e.store().seq());

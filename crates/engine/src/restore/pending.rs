@@ -11,6 +11,7 @@ use crate::own_faults;
 use crate::state::Engine;
 use crate::sys::{err, nr};
 use crate::thread::Thread;
+use crate::unnamed;
 use outlast_calls::Class;
 use outlast_image::context::{pending_kind, PendingCall};
 use outlast_image::pending::operation_id;
@@ -128,6 +129,8 @@ fn again(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
             // Already closed by the predecessor.
             return if r == err::EBADF { 0 } else { r };
         }
+        nr::TIMERFD_SETTIME => unnamed::timer_changed(e, call.fd()),
+        nr::FCNTL => e.fds.file_marked(call.fd()),
         nr::DUP2 | nr::DUP3 => {
             e.fds.opened_as(r, call.fd());
             own_faults::settle(e);

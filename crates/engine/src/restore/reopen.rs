@@ -1,24 +1,38 @@
-//! After a cold resume the descriptor table is empty: files come back by name, terminals and pipes on 0, 1 and 2 are those
-//! of whoever resumes, connections are found closed by their other end.
+//! After a cold resume the descriptor table is empty: files come back by name, objects that are the program's alone are made anew
+//! ([`crate::unnamed`]), terminals and pipes on 0, 1 and 2 are those of whoever resumes, connections are found closed by their other end.
 
+use crate::call_filters;
 use crate::calls::own_pidfds;
-use crate::control::degrade;
+use crate::control::{degrade, is_degraded};
 use crate::descriptors::HIGHEST;
 use crate::own_faults;
 use crate::program_rings;
 use crate::scratch;
 use crate::state::{object, Engine};
 use crate::sys::{err, nr, syscall};
+use crate::unnamed;
+use outlast_image::control::other_state;
 use outlast_image::degradation::Degradation;
 use outlast_image::descriptor::{descriptor_kind as kind, Descriptor};
 
 const O_CREAT_EXCL_TRUNC: u32 = 0o100 | 0o200 | 0o1000;
 const O_CLOEXEC: u64 = 0o2000000;
 
-/// Opens everything that was open at the commit. `has_streams`: standard streams are those that this process was given.
-pub fn all(e: &mut Engine, has_streams: bool) {
+/// Opens everything that was open at the commit, for a process whose state is another's in this way.
+pub fn all(e: &mut Engine, other: u32) {
+    // A copy's standard streams are those that it was given.
+    let has_streams = other == other_state::COPY;
+    // Of a program that goes back they stay what they are where children may have them, too, and where a filter of the program's might not
+    // let others be made.
+    let may_be_others = other == other_state::OLDER && is_degraded(Degradation::Children);
+    if !may_be_others && !call_filters::exist() {
+        unnamed::make_all(e);
+    }
     for fd in 0..HIGHEST as i32 {
         if !e.fds.is_open(fd) {
+            continue;
+        }
+        if unnamed::is_made(fd) {
             continue;
         }
         if !one(e, fd, has_streams && fd < 3) {

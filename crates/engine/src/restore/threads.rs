@@ -132,7 +132,7 @@ impl Others {
     pub unsafe fn begin(&mut self, e: &mut Engine, first: &mut Thread, rest: Option<Operation>, cold: bool) {
         thread_birth::prepare_several(e, first);
         let all = [&mut *first].into_iter().chain(self.places().map(|place| thread::at(place)));
-        group::settle(e, &mut self.found, all);
+        group::settle(e, &mut self.found, all, cold);
         stand(first);
         TURN.store(0, Release);
         SENT.store(0, Release);

@@ -37,6 +37,16 @@ pub fn keep_result(user_data: u64, result: i64) {
     }
 }
 
+/// The results and the progress of what commit `seq` stands before are no more.
+pub fn forget(seq: u64) {
+    for (slots, n) in [PROGRESS, RESULTS].into_iter().flat_map(|slots| [(slots, 0), (slots, 1)]) {
+        if slot(slots, n).is_some_and(|kept| kept.id >> 16 == seq) {
+            // SAFETY: a slot of the session; without its check it is none.
+            unsafe { write_volatile(&raw mut (*(slots as *mut Progress).add(n)).check, 0) };
+        }
+    }
+}
+
 /// Is it the result of an operation that did not happen?
 pub fn is_again(result: i64) -> bool {
     AGAIN.contains(&result)

@@ -17,7 +17,9 @@ mod memory_limit;
 
 pub use entry::{op, Entry};
 pub use given_up::give_up;
-pub use kept::{is_again, joined_result, keep_joined, keep_result, predecessor_result, progress, save_progress};
+pub use kept::{
+    forget, is_again, joined_result, keep_joined, keep_result, predecessor_result, progress, save_progress,
+};
 use memory_limit::Raised;
 
 const ENTRIES: u32 = 8;

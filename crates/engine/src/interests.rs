@@ -1,26 +1,30 @@
-//! Interests of epoll with EPOLLONESHOT. The kernel reports an event of such a one and forgets what it was looking for, so
-//! that an event that a dead process took would never come again. What each looks for, and whether it still does, is
-//! therefore part of every commit: a restored program gets those armed again that were armed then.
+//! What the program's epolls watch. That is part of every commit, so that a cold resume, which makes the epolls anew, has them watch
+//! the same.
+//!
+//! With EPOLLONESHOT it is needed by every recovery. The kernel reports an event of such an interest and forgets what it was looking for, so
+//! that an event that a dead process took would never come again: a restored program gets those armed again that were armed at the commit.
 //!
 //! An interest is known by the numbers of epoll and file; to whom an event belongs is told by the word that comes with it. Where
 //! several have the same word the kernel is asked.
 
-use crate::calls::epoll::{interests, is_spent};
+use crate::calls::epoll::{self, interests, is_spent, EPOLLONESHOT};
 use crate::descriptors::HIGHEST;
 use crate::dispatch;
 use crate::scratch;
 use crate::state::{object, Engine};
 use crate::user;
 use bytemuck::{Pod, Zeroable};
-use outlast_image::kernel::one_shot as use_of;
+use outlast_image::kernel::{interests as any_of, one_shot};
 use outlast_store::{MappedRegion, Store};
 
-/// As many are kept. In a program with more of them every read is preceded by a commit.
+/// As many are kept. In a program that has more, and some that come once, every read is preceded by a commit.
 const MOST: usize = 1 << 14;
 const CHAINS: usize = 1 << 12;
 const TOUCHED: usize = 256;
 /// The packed `struct epoll_event`: four bytes of events, then the word.
 const EVENT_LEN: u64 = 12;
+/// EPOLLERR and EPOLLHUP: the kernel looks for them whatever it is told.
+const ALWAYS: u32 = 0x18;
 
 /// An interest, as a commit keeps it; key: its place.
 #[repr(C)]
@@ -28,9 +32,9 @@ const EVENT_LEN: u64 = 12;
 pub struct Interest {
     pub epoll: i32,
     pub fd: i32,
-    /// As the program set it. 0: the place is free.
+    /// As the program set it, and [`ALWAYS`]. 0: the place is free.
     pub events: u32,
-    /// 1: nothing has been reported since.
+    /// 1: it looks for events still, which one that comes once does until it was reported.
     pub armed: u32,
     pub word: u64,
 }
@@ -48,6 +52,8 @@ struct Table {
     places: [Place; MOST],
     by_fd: [u16; CHAINS],
     by_word: [u16; CHAINS],
+    /// How many come once.
+    once: usize,
     /// Numbers that were an epoll's.
     epolls: [u64; HIGHEST / 64],
     /// Places that were ever used.
@@ -67,6 +73,7 @@ static mut TABLE: Table = Table {
     places: [FREE; MOST],
     by_fd: [0; CHAINS],
     by_word: [0; CHAINS],
+    once: 0,
     epolls: [0; HIGHEST / 64],
     end: 0,
     free: 0,
@@ -80,6 +87,18 @@ fn table() -> &'static mut Table {
     unsafe {
         let this = &raw mut TABLE;
         &mut *this
+    }
+}
+
+impl Interest {
+    fn comes_once(&self) -> bool {
+        self.events & EPOLLONESHOT != 0
+    }
+
+    /// As the kernel has it: of one that was reported it keeps the manner.
+    pub fn kept(&self) -> epoll::Interest {
+        let events = if self.armed == 0 { self.events & epoll::MANNER } else { self.events };
+        epoll::Interest { fd: self.fd, events, data: self.word }
     }
 }
 
@@ -137,10 +156,16 @@ impl Table {
     }
 
     fn put(&mut self, i: usize, interest: Interest) {
-        let (of_fd, of_word) = (chain_of_fd(interest.fd), chain_of_word(interest.word));
-        let (next_of_fd, next_of_word) = (self.by_fd[of_fd], self.by_word[of_word]);
+        let of_fd = chain_of_fd(interest.fd);
+        let next_of_fd = core::mem::replace(&mut self.by_fd[of_fd], i as u16 + 1);
+        // Only of these it is asked by the word.
+        let next_of_word = if interest.comes_once() {
+            self.once += 1;
+            core::mem::replace(&mut self.by_word[chain_of_word(interest.word)], i as u16 + 1)
+        } else {
+            0
+        };
         self.places[i] = Place { interest, next_of_fd, next_of_word };
-        (self.by_fd[of_fd], self.by_word[of_word]) = (i as u16 + 1, i as u16 + 1);
         if let Some(word) = self.epolls.get_mut(interest.epoll as usize / 64) {
             *word |= 1 << (interest.epoll % 64);
         }
@@ -156,11 +181,14 @@ impl Table {
             at = &mut self.places[*at as usize - 1].next_of_fd;
         }
         *at = next_of_fd;
-        let mut at = &mut self.by_word[chain_of_word(interest.word)];
-        while *at != wanted && *at != 0 {
-            at = &mut self.places[*at as usize - 1].next_of_word;
+        if interest.comes_once() {
+            let mut at = &mut self.by_word[chain_of_word(interest.word)];
+            while *at != wanted && *at != 0 {
+                at = &mut self.places[*at as usize - 1].next_of_word;
+            }
+            *at = next_of_word;
+            self.once -= 1;
         }
-        *at = next_of_word;
         self.places[i] = Place { next_of_fd: self.free, ..FREE };
         self.free = wanted;
         self.used -= 1;
@@ -193,15 +221,15 @@ impl Table {
 /// The program has armed an interest. False: there is no room for it.
 pub fn armed(epoll: i32, fd: i32, events: u32, word: u64) -> bool {
     forgotten(epoll, fd);
-    table().add(Interest { epoll, fd, events, armed: 1, word })
+    found(epoll, fd, events, word, true)
 }
 
 /// The same, of an interest that was there before the engine.
 pub fn found(epoll: i32, fd: i32, events: u32, word: u64, is_armed: bool) -> bool {
-    table().add(Interest { epoll, fd, events, armed: is_armed as u32, word })
+    table().add(Interest { epoll, fd, events: events | ALWAYS, armed: is_armed as u32, word })
 }
 
-/// The interest is gone, or is no such one any more.
+/// The interest is gone.
 pub fn forgotten(epoll: i32, fd: i32) {
     let table = table();
     if let Some(i) = table.find(epoll, fd) {
@@ -227,16 +255,26 @@ pub fn closed(fd: i32) {
     }
 }
 
-/// What the commit says of an interest.
-pub fn find(epoll: i32, fd: i32) -> Option<Interest> {
+/// What the commit says of an interest that comes once.
+pub fn find_once(epoll: i32, fd: i32) -> Option<Interest> {
     let table = table();
-    table.find(epoll, fd).map(|i| table.places[i].interest)
+    let interest = table.find(epoll, fd).map(|i| table.places[i].interest);
+    interest.filter(Interest::comes_once)
+}
+
+/// Calls `f` with every interest.
+pub fn each(mut f: impl FnMut(&Interest)) {
+    let table = table();
+    table.places[..table.end].iter().map(|place| place.interest).filter(|one| one.events != 0).for_each(|one| f(&one));
 }
 
 /// The kernel, or the log of inputs, has reported the `count` events at `at`. Returns how many of them the program is to get: one of an
 /// interest that is not armed is left out.
 pub fn reported(epoll: i32, at: u64, count: i64) -> i64 {
     let table = table();
+    if table.once == 0 {
+        return count;
+    }
     let (mut kept, mut is_unclear) = (0, false);
     for n in 0..count.max(0) as u64 {
         let Some(event) = user::read::<[u8; EVENT_LEN as usize]>(at + n * EVENT_LEN) else { break };
@@ -283,32 +321,38 @@ impl Table {
     fn save(&self, store: &mut Store<'static, MappedRegion>, i: usize) {
         let interest = &self.places[i].interest;
         if interest.events != 0 {
-            store.put(object::ONE_SHOT, i as u64, bytemuck::bytes_of(interest));
-        } else if store.object(object::ONE_SHOT, i as u64, &mut []).is_some() {
-            store.delete(object::ONE_SHOT, i as u64);
+            store.put(object::INTEREST, i as u64, bytemuck::bytes_of(interest));
+        } else if store.object(object::INTEREST, i as u64, &mut []).is_some() {
+            store.delete(object::INTEREST, i as u64);
         }
     }
 }
 
 /// Fills the table of a restored program.
 pub fn load(e: &mut Engine) {
-    if e.kernel.one_shot == use_of::NONE {
+    if e.kernel.one_shot != one_shot::NONE {
+        dispatch::slow_down_waits(false);
+    }
+    let table = table();
+    if e.kernel.interests == any_of::NONE && table.end == 0 {
         return;
     }
-    dispatch::slow_down_waits(false);
-    let (store, table) = (e.store(), table());
     table.epolls = [0; HIGHEST / 64];
     table.places[..table.end].fill(FREE);
     (table.by_fd, table.by_word) = ([0; CHAINS], [0; CHAINS]);
-    (table.end, table.free, table.used) = (0, 0, 0);
+    (table.end, table.free, table.used, table.once, table.touched_count) = (0, 0, 0, 0, 0);
+    if e.kernel.interests == any_of::NONE {
+        return;
+    }
+    let store = e.store();
     store.objects(&mut |kind, key, _| {
-        if kind == object::ONE_SHOT && (key as usize) < MOST {
+        if kind == object::INTEREST && (key as usize) < MOST {
             table.end = table.end.max(key as usize + 1);
         }
     });
     for i in 0..table.end {
         let mut interest = FREE.interest;
-        let n = store.object(object::ONE_SHOT, i as u64, bytemuck::bytes_of_mut(&mut interest));
+        let n = store.object(object::INTEREST, i as u64, bytemuck::bytes_of_mut(&mut interest));
         if n == Some(size_of::<Interest>()) && interest.events != 0 {
             table.put(i, interest);
         } else {

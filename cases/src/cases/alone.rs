@@ -1,0 +1,28 @@
+//! Programs that talk to nobody but files, and have objects of the kernel's to themselves: those come back even when everything has died.
+
+use std::time::Duration;
+
+use super::servers::{GO, NODE, PYTHON};
+use crate::case::{Case, Program, Stage};
+use crate::drive::Drive;
+use crate::launch::program;
+
+/// They show nothing while they start: killed more often they would never come further than that.
+const LATE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(400));
+
+pub const CASES: &[Case] = &[
+    Case::new("alone", |_| Ok(Program::new(&[&program("alone"), "3000"])), files),
+    Case::new("asyncio_alone", |_| Ok(Program::new(&[PYTHON, &program("alone.py"), "120"])), files)
+        .needs(&[PYTHON])
+        .pace(LATE)
+        .with_threads(),
+    Case::new("node_alone", |_| Ok(Program::new(&[NODE, &program("alone.js"), "60"])), files)
+        .needs(&[NODE])
+        .pace(LATE)
+        .with_threads(),
+    Case::new("go_alone", |_| Ok(Program::new(&[&program("poller"), "1500"])), files).needs(&[GO]).with_threads(),
+];
+
+fn files(_: &Stage) -> Drive {
+    Drive::Files(Vec::new())
+}
