@@ -102,6 +102,7 @@ pub fn commit_stopped(e: &mut Engine, t: &mut Thread, pending: PendingCall) -> u
     }
     crate::describe::changed(e);
     crate::unnamed::save(e);
+    crate::unnamed::watches::save(e);
     let are_forgotten = without(Mutant::Regions) && e.store().object(object::REGIONS, 0, &mut []).is_some();
     let maps = ((e.maps_dirty || e.map_changes.any()) && !are_forgotten).then(|| changed_maps::text(e));
     if let Some(text) = maps {

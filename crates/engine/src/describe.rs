@@ -81,11 +81,15 @@ fn put(e: &mut Engine, fd: i32) {
         if kind == kind::REGULAR {
             d.offset = offset(fd);
         }
-        if matches!(kind, kind::REGULAR | kind::DIRECTORY | kind::CHARACTER | kind::TERMINAL | kind::BLOCK) {
+        let may_have_name = kind == kind::PIPE && !e.fds.origins.of(fd).is_stream();
+        if matches!(kind, kind::REGULAR | kind::DIRECTORY | kind::CHARACTER | kind::TERMINAL | kind::BLOCK)
+            || may_have_name
+        {
             let mut link = [0u8; 32];
             crate::text::join(&mut link, &[b"/proc/self/fd/"], Some(fd as u64));
             let n = syscall!(nr::READLINKAT, -100i64, link.as_ptr(), path.as_mut_ptr(), path.len());
-            d.path_len = n.max(0) as u32;
+            // Of a pipe that has none /proc makes one up.
+            d.path_len = if may_have_name && path[0] != b'/' { 0 } else { n.max(0) as u32 };
         }
     }
     let mut rest = [0; unnamed::LONGEST];

@@ -5,8 +5,8 @@ use crate::interests;
 use crate::noted::is_stream;
 use crate::own_descriptors::Passing;
 use crate::sys::{err, nr, syscall};
-use crate::unnamed::{Origin, Origins};
-use outlast_image::descriptor::descriptor_kind as kind;
+use crate::unnamed::{watches, Origin, Origins};
+use outlast_image::descriptor::{descriptor_kind as kind, unnamed_kind};
 use outlast_image::layout::{ENGINE_FDS, HIDING_FDS};
 
 /// Descriptors whose kind is cached; higher ones are asked for each time.
@@ -301,11 +301,21 @@ impl Descriptors {
             self.touch(fd);
             self.fresh.forget(fd);
             interests::closed(fd);
+            self.closed_watches(fd);
             if (fd as usize) < CACHED {
                 self.kinds[fd as usize] = 0;
                 self.noted[fd as usize] = 0;
                 self.sources[fd as usize] = 0;
             }
+        }
+    }
+
+    /// Was it the last one of an inotify?
+    fn closed_watches(&mut self, fd: i32) {
+        let origin = self.origins.of(fd);
+        let is_other = |other: i32| self.is_open(other) && self.origins.of(other).file == origin.file;
+        if origin.kind == unnamed_kind::WATCHES && !(0..self.end()).any(is_other) {
+            watches::closed(origin.file);
         }
     }
 

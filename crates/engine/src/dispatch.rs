@@ -282,11 +282,11 @@ fn serve(e: &mut Engine, t: &mut Thread, call: Call) -> Outcome {
         Class::Object if call.nr == calls::own_faults::USERFAULTFD => Return(calls::own_faults::serve(e, t, &call)),
         Class::Object if calls::queues::is_one(call.nr) => Return(calls::queues::serve(e, t, &call)),
         Class::Object if calls::segments::is_one(call.nr) => Return(calls::segments::serve(e, t, &call)),
-        // Watches and rules are the descriptor's, which the anchor keeps.
-        Class::Object
-            if matches!(call.nr, nr::INOTIFY_ADD_WATCH | nr::INOTIFY_RM_WATCH)
-                || matches!(call.nr, nr::LANDLOCK_CREATE_RULESET | nr::LANDLOCK_ADD_RULE) =>
-        {
+        Class::Object if matches!(call.nr, nr::INOTIFY_ADD_WATCH | nr::INOTIFY_RM_WATCH) => {
+            Return(calls::watches::serve(e, t, &call))
+        }
+        // Rules are the descriptor's, which the anchor keeps.
+        Class::Object if matches!(call.nr, nr::LANDLOCK_CREATE_RULESET | nr::LANDLOCK_ADD_RULE) => {
             Return(visible(e, t, &call))
         }
         Class::Object if program_rings::is_one(call.nr) => program_rings::serve(e, t, &call),
@@ -395,7 +395,7 @@ pub fn redo(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     phase(at::COMPLETED);
     t.standing.store(standing::IN_CALL, Release);
     if call.nr == nr::TIMERFD_SETTIME {
-        unnamed::timer_changed(e, call.fd());
+        unnamed::changed(e, call.fd());
     }
     r
 }

@@ -68,6 +68,8 @@ pub mod object {
     pub const SHARED_CONNECTIONS: u16 = 23;
     /// `Held` and what an object without a name held; key: the descriptor.
     pub const HELD: u16 = 24;
+    /// A watch of inotify; key: its place in the table.
+    pub const WATCH: u16 = 25;
 }
 
 /// Ranges whose content vanished since the last commit.

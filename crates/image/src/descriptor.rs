@@ -32,6 +32,10 @@ pub mod unnamed_kind {
     pub const PIPE: u32 = 5;
     /// A socket of a pair that the program made itself [[`Unnamed`](super::Unnamed)].
     pub const PAIR: u32 = 6;
+    /// An end of a pipe that has a name, which follows: it is opened again.
+    pub const NAMED_PIPE: u32 = 7;
+    /// An inotify [[`Unnamed`](super::Unnamed)]; its watches are objects of their own.
+    pub const WATCHES: u32 = 8;
 }
 
 /// What is to be known of most of these objects.
@@ -39,9 +43,12 @@ pub mod unnamed_kind {
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 pub struct Unnamed {
     /// Of an eventfd 1 if reads take one at a time (EFD_SEMAPHORE); of a signalfd its set; of a pipe the bytes that it holds; of a
-    /// socket its type.
+    /// socket its type; of an inotify the number that it gave last, and [`LOST_WATCH`].
     pub what: u64,
 }
+
+/// Not all watches of an inotify are known.
+pub const LOST_WATCH: u64 = 1 << 32;
 
 /// A timerfd.
 #[repr(C)]

@@ -4,6 +4,7 @@ mod support;
 
 use serde_json::Value;
 use std::fs::OpenOptions;
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use support::{finish, kill_everything, said, until, Home};
@@ -202,4 +203,170 @@ fn an_event_loop_goes_on_after_one_resume_and_another() {
     let lost = program.ends(0);
     assert_eq!(program.shown(), native(&home, &command));
     assert!(lost.is_empty(), "{lost:?}");
+}
+
+/// Pipes that have a name: one between the program's own descriptors, one whose writers come later, one in which something lies.
+const NAMED: &str = "import fcntl, os, select, sys
+def attempt(call):
+    try:
+        return call()
+    except OSError as e:
+        return e.strerror
+for name in 'own', 'others', 'lying':
+    if not os.path.exists(name):
+        os.mkfifo(name)
+kept = os.open('others', os.O_RDWR)
+early = os.open('own', os.O_RDWR)
+w = os.open('own', os.O_WRONLY)
+r = os.open('own', os.O_RDONLY | os.O_NONBLOCK)
+os.close(early)
+fcntl.fcntl(w, fcntl.F_SETFL, os.O_NONBLOCK)
+fcntl.fcntl(r, fcntl.F_SETFL, 0)
+lying = os.open('lying', os.O_RDWR | os.O_NONBLOCK)
+if sys.argv[1:]:
+    os.write(lying, b'what lies there')
+epoll = select.epoll()
+epoll.register(r, select.EPOLLIN)
+print('ready', flush=True)
+while not os.path.exists('door'):
+    pass
+print(epoll.poll(0), os.write(w, b'text'), epoll.poll(0) == [(r, select.EPOLLIN)], os.read(r, 9))
+print([fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_NONBLOCK != 0 for fd in (r, w, kept, lying)])
+print(attempt(lambda: os.read(lying, 99)))
+print('waits', flush=True)
+print(os.read(kept, 99))
+os.close(r)
+print(attempt(lambda: os.write(w, b'x')))";
+
+/// Has the program ask for bytes by the pipe, and gives it some.
+fn with_writer(home: &Home, arguments: &[&str]) -> (String, Vec<Value>) {
+    let command = [&["/usr/bin/python3", "-c", NAMED], arguments].concat();
+    let mut program = Resumed::start(home, &command);
+    program.dies_at("ready");
+    home.door().open();
+    until("it waits for a writer", || program.shown().ends_with("waits\n"));
+    std::fs::write(home.file("others"), "from others").unwrap();
+    let lost = program.ends(0);
+    (program.shown(), lost)
+}
+
+#[test]
+fn pipes_with_a_name_are_opened_again() {
+    let (shown, lost) = with_writer(&Home::new(), &[]);
+    let expected = "ready\n[] 4 True b'text'\n[False, True, False, True]\nResource temporarily unavailable\nwaits\n\
+        b'from others'\nBroken pipe\n";
+    assert_eq!(shown, expected);
+    assert!(lost.is_empty(), "{lost:?}");
+}
+
+#[test]
+fn what_lay_in_a_pipe_with_a_name_that_nobody_else_had_is_told_to_be_lost() {
+    let (shown, lost) = with_writer(&Home::new(), &["lies"]);
+    assert!(shown.contains("Resource temporarily unavailable"), "{shown}");
+    assert_eq!(lost, ["descriptor-lost"]);
+}
+
+/// Watches with gaps between their numbers, one that was changed, one of a file that is gone, one of what nobody follows.
+const WATCHES: &str = "import ctypes, os, struct
+libc = ctypes.CDLL(None, use_errno=True)
+fd = libc.inotify_init1(os.O_NONBLOCK)
+MODIFY, CREATE, DELETE, ADD, ONLY_LINK, DIRECTORY = 2, 0x100, 0x200, 0x20000000, 0x2000000, 0x1000000
+def watch(path, mask):
+    return libc.inotify_add_watch(fd, path.encode(), mask)
+def told():
+    found, events = [], b''
+    try:
+        events = os.read(fd, 65536)
+    except BlockingIOError:
+        pass
+    while events:
+        wd, mask, cookie, length = struct.unpack('iIII', events[:16])
+        found.append((wd, hex(mask), events[16:16 + length].rstrip(b'\\0').decode()))
+        events = events[16 + length:]
+    return found
+def append(path):
+    with open(path, 'a') as file:
+        file.write('more')
+os.makedirs('folder', exist_ok=True)
+for name in 'a', 'b', 'c', 'gone', 'folder/old':
+    append(name)
+if not os.path.islink('link'):
+    os.symlink('a', 'link')
+print([watch(name, MODIFY) for name in ('b', 'a', 'gone', 'c')])
+libc.inotify_rm_watch(fd, 1)
+for n in range(3000):
+    libc.inotify_rm_watch(fd, watch('b', MODIFY))
+print(watch('folder', CREATE | DELETE | DIRECTORY), watch('link', ADD | 4 | ONLY_LINK), watch('a', 4), watch('a', MODIFY | ADD))
+os.remove('gone')
+last = watch('b', MODIFY)
+libc.inotify_rm_watch(fd, last)
+while told():
+    pass
+print('ready', flush=True)
+while not os.path.exists('door'):
+    pass
+print(told())
+append('a'), append('b'), append('c'), append('gone'), os.remove('folder/old')
+os.chmod('a', 0o600)
+print(told())
+print(watch('b', MODIFY) - last, watch('a', MODIFY), libc.inotify_rm_watch(fd, 4), libc.inotify_rm_watch(fd, 3))
+append('b'), append('c'), open('folder/new', 'w').close(), os.remove('folder/new')
+print(told())";
+
+#[test]
+fn watches_of_files_come_back_under_their_numbers() {
+    let home = Home::new();
+    let command = ["/usr/bin/python3", "-c", WATCHES];
+    let mut program = Resumed::start(&home, &command);
+    program.dies_at("ready");
+    program.dies_at("ready");
+    home.door().open();
+    let lost = program.ends(0);
+    let other = Home::new();
+    other.door().open();
+    assert_eq!(program.shown(), native(&other, &command));
+    assert!(lost.is_empty(), "{lost:?}");
+}
+
+/// Two files and more watches than are kept.
+const MANY: &str = "import ctypes, os
+libc = ctypes.CDLL(None)
+fd = libc.inotify_init1(os.O_NONBLOCK)
+for n in range(400):
+    open('file%d' % n, 'w').close()
+    assert libc.inotify_add_watch(fd, b'file%d' % n, 2) == n + 1
+print('ready', flush=True)
+while not os.path.exists('door'):
+    pass
+open('file7', 'a').write('more')
+print(int.from_bytes(os.read(fd, 999)[:4], 'little'))";
+
+#[test]
+fn watches_that_are_not_kept_are_told_of() {
+    let home = Home::new();
+    let mut program = Resumed::start(&home, &["/usr/bin/python3", "-c", MANY]);
+    program.dies_at("ready");
+    home.door().open();
+    let lost = program.ends(0);
+    assert_eq!(program.shown(), "ready\n8\n");
+    assert_eq!(lost, ["descriptor-lost"]);
+}
+
+#[test]
+fn a_tail_that_follows_a_file_goes_on() {
+    let home = Home::new();
+    let log = home.file("log");
+    std::fs::write(&log, "one\n").unwrap();
+    let mut program = Resumed::start(&home, &["/usr/bin/tail", "-f", log.to_str().unwrap()]);
+    let mut add = OpenOptions::new().append(true).open(&log).unwrap();
+    for (times, (line, next)) in [("one", "two"), ("two", "three"), ("three", "four")].into_iter().enumerate() {
+        program.dies_at(line);
+        home.await_event("it", "resumed", times + 1);
+        writeln!(add, "{next}").unwrap();
+    }
+    until("the last line", || program.shown() == "one\ntwo\nthree\nfour\n");
+    // A message that it had not read when it died is lost, and told of: by then it had read the file, perhaps.
+    assert!(program.lost().iter().all(|lost| lost == "descriptor-lost"), "{:?}", program.lost());
+    assert!(home.outlast(["stop", "it"]).status().unwrap().success());
+    finish(program.child.take().unwrap());
 }

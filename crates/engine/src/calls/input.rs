@@ -181,7 +181,7 @@ pub fn socket_timeout(e: &mut Engine, fd: i32, option: u64) -> i64 {
 /// to the program. Called by [`consume`], and by a restore.
 pub fn finish(e: &mut Engine, t: &mut Thread, call: &Call, operation: &mut Operation) -> i64 {
     let r = take(e, t, call, operation);
-    unnamed::timer_changed(e, call.fd());
+    unnamed::changed(e, call.fd());
     if r == err::EINTR && t.pending.load(Acquire) != 0 {
         t.interrupted = 1;
     }

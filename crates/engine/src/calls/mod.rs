@@ -48,5 +48,6 @@ pub mod threads;
 pub mod timers;
 pub mod unseen;
 pub mod watched_pidfds;
+pub mod watches;
 pub mod window;
 pub mod write_file;

@@ -48,7 +48,7 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         undo::after(e, call, r);
     }
     match call.nr {
-        nr::READ | nr::READV | nr::TIMERFD_SETTIME => unnamed::timer_changed(e, call.fd()),
+        nr::READ | nr::READV | nr::TIMERFD_SETTIME => unnamed::changed(e, call.fd()),
         nr::OPEN | nr::OPENAT | nr::OPENAT2 | nr::CREAT | nr::ACCEPT | nr::ACCEPT4 => e.fds.opened(r),
         nr::RECVMSG if r >= 0 => input::note_received_descriptors(e, call.args[1]),
         nr::RECVMMSG => {

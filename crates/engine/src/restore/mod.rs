@@ -163,6 +163,7 @@ unsafe fn run(rung: Rung) -> ! {
     // The descriptor table is not the one of the commit with what happened since undone.
     let other = c.other_state.load(Acquire);
     let is_foreign = rung == Rung::Cold || !matches!(other, other_state::NONE | other_state::CHILD);
+    unnamed::load(e);
     if is_foreign {
         reopen::all(e, other);
         directory::return_to(e);
@@ -170,7 +171,6 @@ unsafe fn run(rung: Rung) -> ! {
     if other == other_state::OLDER {
         disconnect::all(e);
     }
-    unnamed::load(e);
     if is_foreign {
         unnamed::forget_what_was_done(e, others.pending(), &mut operation);
     }

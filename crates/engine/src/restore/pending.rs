@@ -129,7 +129,7 @@ fn again(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
             // Already closed by the predecessor.
             return if r == err::EBADF { 0 } else { r };
         }
-        nr::TIMERFD_SETTIME => unnamed::timer_changed(e, call.fd()),
+        nr::TIMERFD_SETTIME => unnamed::changed(e, call.fd()),
         nr::FCNTL => e.fds.file_marked(call.fd()),
         nr::DUP2 | nr::DUP3 => {
             e.fds.opened_as(r, call.fd());
@@ -137,8 +137,12 @@ fn again(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         }
         nr if calls::queues::is_one(nr) => return calls::queues::repeated(e, call, r),
         nr if calls::segments::is_one(nr) => return calls::segments::repeated(e, call, r),
-        // Removed by the predecessor.
-        nr::INOTIFY_RM_WATCH if r == err::EINVAL => return 0,
+        nr::INOTIFY_ADD_WATCH | nr::INOTIFY_RM_WATCH => {
+            // Removed by the predecessor.
+            let r = if call.nr == nr::INOTIFY_RM_WATCH && r == err::EINVAL { 0 } else { r };
+            calls::watches::note(e, call, r);
+            return r;
+        }
         calls::epoll::EPOLL_CTL => return calls::epoll::repeated(e, call, r),
         nr if matches!(class_of(nr), Some(Class::Object | Class::Unknown) | None) => e.fds.returned(r),
         _ => {}

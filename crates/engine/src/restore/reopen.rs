@@ -1,4 +1,4 @@
-//! After a cold resume the descriptor table is empty: files come back by name, objects that are the program's alone are made anew
+//! After a cold resume the descriptor table is empty: files and pipes that have one come back by name, objects that are the program's alone are made anew
 //! ([`crate::unnamed`]), terminals and pipes on 0, 1 and 2 are those of whoever resumes, connections are found closed by their other end.
 
 use crate::call_filters;
@@ -13,7 +13,7 @@ use crate::sys::{err, nr, syscall};
 use crate::unnamed;
 use outlast_image::control::other_state;
 use outlast_image::degradation::Degradation;
-use outlast_image::descriptor::{descriptor_kind as kind, Descriptor};
+use outlast_image::descriptor::{descriptor_kind as kind, unnamed_kind, Descriptor};
 
 const O_CREAT_EXCL_TRUNC: u32 = 0o100 | 0o200 | 0o1000;
 const O_CLOEXEC: u64 = 0o2000000;
@@ -52,6 +52,7 @@ fn one(e: &mut Engine, fd: i32, is_given: bool) -> bool {
     let n = e.store().object(object::DESCRIPTOR, fd as u64, buf).unwrap_or(0);
     let d: Descriptor = if n >= head { bytemuck::pod_read_unaligned(&buf[..head]) } else { Descriptor::default() };
     let file = matches!(d.kind, kind::REGULAR | kind::DIRECTORY | kind::BLOCK | kind::CHARACTER);
+    let is_named_pipe = d.unnamed == unnamed_kind::NAMED_PIPE;
     // SAFETY: opens with this process's own credentials; the path ends with a NUL that is put there.
     unsafe {
         let mut st = [0u64; 18];
@@ -71,7 +72,7 @@ fn one(e: &mut Engine, fd: i32, is_given: bool) -> bool {
             stand_in(fd);
             return true;
         }
-        if !file {
+        if !file && !is_named_pipe {
             return present && (0..3).contains(&fd);
         }
         let path = &mut buf[head..];
@@ -81,7 +82,11 @@ fn one(e: &mut Engine, fd: i32, is_given: bool) -> bool {
             return false;
         }
         let flags = d.flags & !O_CREAT_EXCL_TRUNC;
-        let r = syscall!(nr::OPENAT, -100i64, path.as_ptr(), flags as u64 | O_CLOEXEC, 0);
+        let r = if is_named_pipe {
+            named_pipe(path, flags)
+        } else {
+            syscall!(nr::OPENAT, -100i64, path.as_ptr(), flags as u64 | O_CLOEXEC, 0)
+        };
         if err::is(r) {
             return false;
         }
@@ -94,8 +99,41 @@ fn one(e: &mut Engine, fd: i32, is_given: bool) -> bool {
         if d.kind == kind::REGULAR {
             syscall!(nr::LSEEK, fd, d.offset, 0);
         }
+        if is_named_pipe && unnamed::held_something(e, fd) && is_empty(fd) {
+            degrade(Degradation::DescriptorLost);
+        }
         true
     }
+}
+
+/// Opens a pipe that has a name, whether or not there is somebody at the other end.
+unsafe fn named_pipe(path: &[u8], flags: u32) -> i64 {
+    const O_RDWR: u64 = 2;
+    const O_NONBLOCK: u64 = 0o4000;
+    const F_SETFL: u64 = 4;
+    const S_IFMT: u64 = 0o170000;
+    const S_IFIFO: u64 = 0o010000;
+    let open = |flags: u64| syscall!(nr::OPENAT, -100i64, path.as_ptr(), flags | O_NONBLOCK | O_CLOEXEC, 0);
+    // Who writes can only open it while somebody reads.
+    let reader = open(O_RDWR);
+    let r = open(flags.into());
+    syscall!(nr::CLOSE, reader);
+    let mut st = [0u64; 18];
+    if !err::is(r) && (syscall!(nr::FSTAT, r, st.as_mut_ptr()) != 0 || st[3] & S_IFMT != S_IFIFO) {
+        syscall!(nr::CLOSE, r);
+        return err::EINVAL;
+    }
+    syscall!(nr::FCNTL, r, F_SETFL, flags);
+    r
+}
+
+/// Is there nothing to be read?
+fn is_empty(fd: i32) -> bool {
+    const FIONREAD: u64 = 0x541b;
+    let mut waiting = 0i32;
+    // SAFETY: the kernel writes four bytes.
+    unsafe { syscall!(nr::IOCTL, fd, FIONREAD, &raw mut waiting) };
+    waiting == 0
 }
 
 /// A socket whose peer is gone: reads end, writes fail, as after a broken connection.

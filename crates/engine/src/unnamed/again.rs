@@ -14,8 +14,8 @@ use outlast_image::descriptor::descriptor_kind;
 /// Is it to be made again, whatever became of it?
 fn is_void(e: &Engine, number: u64, fd: i32) -> bool {
     let names_it = row(number).is_some_and(|row| row.descriptors() & 1 != 0);
-    // The signals that a signalfd has given are nowhere else.
-    names_it && is_made(fd) && e.fds.origins.of(fd).kind != kind::SIGNALS
+    // What a signalfd or an inotify has given is nowhere else.
+    names_it && is_made(fd) && !matches!(e.fds.origins.of(fd).kind, kind::SIGNALS | kind::WATCHES)
 }
 
 /// The call that the commit stands before is not done as far as objects are concerned that were made anew.

@@ -64,6 +64,8 @@ pub fn watch(fd: i32, d: &Descriptor) -> bool {
         // That nobody reads is told unasked.
         kind::PIPE => 0,
         kind::PAIR => POLLIN | POLLRDHUP,
+        kind::NAMED_PIPE if d.flags & O_ACCMODE == 1 => return true,
+        kind::NAMED_PIPE | kind::WATCHES => POLLIN,
         _ => return true,
     };
     let this = watched();
@@ -151,6 +153,8 @@ fn keep(e: &mut Engine, fd: i32, of: u32, come: u16) {
             room[..8].copy_from_slice(&count.to_ne_bytes());
             Some((8, 0))
         }
+        // Others write there, too.
+        kind::NAMED_PIPE | kind::WATCHES => None,
         // Not to make a call that a filter of the program's ends it for.
         _ if call_filters::exist() => None,
         kind::PIPE => pipe(fd, room).map(|n| (n, 0)),

@@ -1,6 +1,6 @@
 //! Objects of the commit are made anew, under the numbers that they had, as they were.
 
-use super::{described, messages, timer};
+use super::{described, messages, timer, watches};
 use crate::calls::epoll;
 use crate::control::degrade;
 use crate::descriptors::CACHED;
@@ -10,7 +10,7 @@ use crate::state::{object, Engine};
 use crate::sys::{err, nr, syscall};
 use core::mem::size_of;
 use outlast_image::degradation::Degradation;
-use outlast_image::descriptor::{held, unnamed_kind as kind, Descriptor, Held, Timer, Unnamed};
+use outlast_image::descriptor::{held, unnamed_kind as kind, Descriptor, Held, Timer, Unnamed, LOST_WATCH};
 use outlast_image::kernel::interests as any_of;
 
 const O_ACCMODE: u32 = 3;
@@ -75,6 +75,12 @@ fn make(e: &mut Engine, fd: i32, d: &Descriptor, rest: &[u8]) {
             kind::TIMER => timer::make(&bytemuck::pod_read_unaligned::<Timer>(rest), flags),
             kind::SIGNALS => syscall!(nr::SIGNALFD4, -1i64, &raw const what, 8, flags),
             kind::EPOLL => syscall!(nr::EPOLL_CREATE1, 0),
+            kind::WATCHES => {
+                if what & LOST_WATCH != 0 || held_something(e, fd) {
+                    degrade(Degradation::DescriptorLost);
+                }
+                watches::make(d.file, flags, what as i32)
+            }
             kind::PIPE | kind::PAIR if is_whole(e, fd) => return streams(e, d, what),
             _ => return,
         }
@@ -140,6 +146,11 @@ unsafe fn fill(e: &mut Engine, file: u32, kind: u32, from: i64) {
     if kind == kind::PAIR && held.flags & held::SHUT != 0 {
         syscall!(nr::SHUTDOWN, from, SHUT_WR);
     }
+}
+
+/// Did the commit know that there was something in `fd` of which nothing is kept?
+pub fn held_something(e: &mut Engine, fd: i32) -> bool {
+    e.store().object(object::HELD, fd as u64, &mut []).is_some()
 }
 
 /// What the commit held in the stream that is open as `file`.

@@ -2,7 +2,7 @@
 //! program made itself.
 
 use crate::descriptors::CACHED;
-use outlast_image::descriptor::{unnamed_kind as kind, Descriptor};
+use outlast_image::descriptor::{unnamed_kind as kind, Descriptor, LOST_WATCH};
 
 /// Of one descriptor.
 #[derive(Clone, Copy)]
@@ -15,9 +15,13 @@ pub struct Origin {
     pub kind: u32,
     /// An eventfd of which reads take one at a time.
     pub is_semaphore: bool,
+    /// Of an inotify: the number that it gave last.
+    pub last: i32,
+    /// Not all that it watches is known.
+    pub lost: bool,
 }
 
-const UNKNOWN: Origin = Origin { file: 0, peer: 0, kind: kind::NONE, is_semaphore: false };
+const UNKNOWN: Origin = Origin { file: 0, peer: 0, kind: kind::NONE, is_semaphore: false, last: 0, lost: false };
 
 /// Of all.
 pub struct Origins {
@@ -75,6 +79,22 @@ impl Origins {
         }
     }
 
+    /// Calls `f` for all descriptors of the same file.
+    fn each_of(&mut self, fd: i32, f: impl Fn(&mut Origin)) {
+        let file = self.of(fd).file;
+        self.all.iter_mut().filter(|one| one.file == file && file != 0).for_each(f);
+    }
+
+    /// An inotify has given this number to a watch.
+    pub fn watches_up_to(&mut self, fd: i32, number: i32) {
+        self.each_of(fd, |one| one.last = one.last.max(number));
+    }
+
+    /// One of its watches is not known.
+    pub fn lost_watch(&mut self, fd: i32) {
+        self.each_of(fd, |one| one.lost = true);
+    }
+
     /// It is known what it is.
     pub fn is(&mut self, fd: i32, kind: u32) {
         if let Some(place) = self.all.get_mut(fd as usize) {
@@ -83,10 +103,12 @@ impl Origins {
     }
 
     /// As a commit says.
-    pub fn load(&mut self, fd: i32, d: &Descriptor, is_semaphore: bool) {
+    pub fn load(&mut self, fd: i32, d: &Descriptor, what: u64) {
+        let is_semaphore = d.unnamed == kind::COUNTER && what != 0;
+        let (last, lost) = if d.unnamed == kind::WATCHES { (what as i32, what & LOST_WATCH != 0) } else { (0, false) };
         self.last = self.last.max(d.file).max(d.peer);
         if let Some(place) = self.all.get_mut(fd as usize) {
-            *place = Origin { file: d.file, peer: d.peer, kind: d.unnamed, is_semaphore };
+            *place = Origin { file: d.file, peer: d.peer, kind: d.unnamed, is_semaphore, last, lost };
         }
     }
 }
