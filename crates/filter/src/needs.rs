@@ -171,6 +171,48 @@ pub const ENTRY: &[Need] = &[only(53, 0, &[1]), any(124)];
 /// Where the supervisor may not take one end of that pair: socket (AF_UNIX) and connect.
 pub const CONNECTION: &[Need] = &[only(41, 0, &[1]), any(42)];
 
+/// PR_GET_PDEATHSIG, PR_SET_MM, PR_GET_CHILD_SUBREAPER, PR_GET_TID_ADDRESS.
+const PRCTLS_FIRST: &[u64] = &[2, 35, 37, 40];
+
+/// What else the engine makes where the program has no filters of its own: when it begins, or resumes, and in servers and trees.
+pub const UNFILTERED: &[Need] = &[
+    any(36),  // getitimer
+    any(48),  // shutdown
+    any(51),  // getsockname
+    any(110), // getppid
+    only(157, 0, PRCTLS_FIRST),
+];
+
+/// PR_GET_AUXV, which the standard library's kind of call asks for.
+const PRCTLS_OUTSIDE: &[u64] = &[0x4155_5856];
+
+/// What it takes outside of the program: calls of the supervisor that the engine makes none of, in bringing a program up and back.
+pub const OUTSIDE: &[Need] = &[
+    any(33),  // dup2
+    any(59),  // execve
+    any(61),  // wait4
+    any(73),  // flock
+    any(89),  // readlink
+    any(101), // ptrace
+    any(107), // geteuid
+    only(157, 0, PRCTLS_OUTSIDE),
+    any(193), // fgetxattr
+    any(230), // clock_nanosleep
+    any(247), // waitid
+    any(258), // mkdirat
+    any(271), // ppoll
+    any(289), // signalfd4
+    any(290), // eventfd2
+    any(310), // process_vm_readv
+    any(311), // process_vm_writev
+];
+
+/// The same, of which what makes them there does without where the answer is ENOSYS, as of an old kernel: clone3 and faccessat2.
+pub const OUTSIDE_OR_OLDER: &[Need] = &[any(435), any(439)];
+
+/// What is mapped and protected for a recovered program: its text, and what it may read and write.
+pub const TEXT: &[Need] = &[only(9, 2, &[1, 3, 5]), only(10, 2, &[0, 1, 3, 5])];
+
 /// What the engine does better with, and can do without where it is refused.
 pub mod wish {
     pub const IO_URING_SETUP: u32 = 425;
@@ -183,6 +225,11 @@ pub mod wish {
     pub const CLONE3: u32 = 435;
     pub const FUTEX_WAITV: u32 = 449;
     pub const EXECVE: u32 = 59;
+    /// Of the supervisor: a list of the program's page faults, sections by name; and a descriptor of the program's.
+    pub const BPF: u32 = 321;
+    pub const PIDFD_GETFD: u32 = 438;
+    /// Of the supervisor, before it attaches: what processes have in common.
+    pub const KCMP: u32 = 312;
     /// To wait for messages in the place of a dead process.
     pub const EPOLL_WAIT: u32 = 232;
     pub const EPOLL_CREATE1: u32 = 291;

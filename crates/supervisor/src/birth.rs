@@ -38,7 +38,10 @@ impl Birth {
     /// Starts the process, with what it must have if that is given.
     pub fn begin(command: &Command, signals: &Inherited, credentials: Option<Credentials>) -> Result<Self, Errno> {
         let channel = Channel::new(command.above_given())?;
-        let pid = launch::start_traced(command, channel.theirs(), signals, credentials.as_ref())?;
+        // What it has anyway is not asked for, which might be forbidden.
+        let own = Credentials::of(std::process::id() as pid_t);
+        let lacking = credentials.as_ref().filter(|wanted| own.as_ref() != Some(*wanted));
+        let pid = launch::start_traced(command, channel.theirs(), signals, lacking)?;
         Ok(Self { pid, channel, credentials })
     }
 

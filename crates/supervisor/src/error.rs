@@ -1,5 +1,6 @@
 //! What can go wrong before a program runs, in words for the person who typed the command.
 
+use crate::foreign_filter::Refused;
 use displaydoc::Display;
 use rustix::io::Errno;
 use std::path::PathBuf;
@@ -62,6 +63,8 @@ pub enum Error {
     File(PathBuf, Errno),
     /// cannot {0}: {1}
     Kernel(&'static str, Errno),
+    /// a filter of system calls (seccomp) that was there before outlast refuses {0}; have it allow that
+    Forbidden(Refused),
     /// the engine built into outlast cannot be used: {0}; build outlast again
     BadEngine(&'static str),
     /// cannot read {0}: {1}

@@ -1,5 +1,7 @@
 //! Futexes in memory shared with other processes.
 
+use crate::foreign_filter;
+use outlast_filter::needs::wish;
 use rustix::io::Errno;
 use rustix::thread::futex::{self, Flags, Timespec, Wait, WaitFlags, WaitPtr, WaitvFlags};
 use rustix::thread::ClockId;
@@ -22,7 +24,7 @@ pub fn wait(word: &AtomicU32, seen: u32, at_most: Duration) {
 /// Waits until one of the words may have changed from the value beside it.
 ///
 /// # Errors
-/// `NOSYS` before Linux 5.16.
+/// `NOSYS` before Linux 5.16, and where a filter of system calls refuses it.
 pub fn wait_any<const N: usize>(words: [(&AtomicU32, u32); N]) -> Result<(), Errno> {
     let waits = words.map(|(word, seen)| {
         let mut wait = Wait::new();
@@ -31,8 +33,12 @@ pub fn wait_any<const N: usize>(words: [(&AtomicU32, u32); N]) -> Result<(), Err
         wait.flags = WaitFlags::SIZE_U32;
         wait
     });
+    if !foreign_filter::lets(wish::FUTEX_WAITV) {
+        return Err(Errno::NOSYS);
+    }
     match futex::waitv(&waits, WaitvFlags::empty(), None, ClockId::Monotonic) {
         Ok(_) | Err(Errno::AGAIN | Errno::INTR) => Ok(()),
+        Err(Errno::PERM | Errno::ACCESS) => Err(Errno::NOSYS),
         Err(e) => Err(e),
     }
 }

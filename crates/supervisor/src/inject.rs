@@ -5,6 +5,7 @@ use crate::channel;
 use crate::connection;
 use crate::engine::Engine;
 use crate::fault_list::FaultList;
+use crate::foreign_filter;
 use crate::options::Options;
 use crate::processes::{descriptor_limit, descriptors};
 use crate::remote::{Batch, Remote};
@@ -119,6 +120,7 @@ pub(crate) fn place(
     inherited: Option<i32>,
     what: &Injection<'_>,
 ) -> Result<i32, Failure> {
+    tell_of_filters(what).map_err(|e| Failure::Refused(Degradation::CallFilter, "write to its session", e))?;
     let (ours, sockets) = match inherited {
         Some(fd) => (None, vec![fd]),
         None => {
@@ -132,6 +134,17 @@ pub(crate) fn place(
         remote.run_each(sockets.iter().map(|fd| (libc::SYS_close, vec![*fd as u64])).collect())?;
     }
     placed
+}
+
+/// Tells the engine of filters that are older than outlast. What an image of the program before has left for it includes these.
+fn tell_of_filters(what: &Injection<'_>) -> Result<(), Errno> {
+    const NONE: [u64; 1] = [0];
+    let is_told = what.session.tells_of_filters();
+    match foreign_filter::handed_over() {
+        Some(told) if !is_told || what.mode == mode::RESUME => what.session.set_filters(&told),
+        None if is_told && what.mode == mode::RESUME => what.session.set_filters(&NONE),
+        _ => Ok(()),
+    }
 }
 
 /// Receives the descriptors and maps what they are of.

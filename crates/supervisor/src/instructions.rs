@@ -3,7 +3,9 @@
 //!
 //! Unverified: no machine that this was tried on has such a counter. What is done with it is tried with another one, which all machines have.
 
+use crate::foreign_filter;
 use libc::pid_t;
+use outlast_filter::needs::wish;
 use perf_event::events::{Event, Hardware};
 use perf_event::{Builder, Counter, ReadFormat};
 use std::collections::BTreeMap;
@@ -93,6 +95,9 @@ impl<E: Event + Clone> Instructions<E> {
     fn begin(&mut self, thread: pid_t, time: Duration) -> io::Result<()> {
         if self.threads.len() >= MOST {
             return Err(io::Error::other(format!("the program has more than {MOST} threads")));
+        }
+        if !foreign_filter::lets(wish::PERF_EVENT_OPEN) {
+            return Err(io::Error::other("a filter of system calls (seccomp) forbids it"));
         }
         let mut builder = Builder::new(self.event.clone());
         // What the kernel does for it is none of its own.

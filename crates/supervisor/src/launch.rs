@@ -155,6 +155,21 @@ pub fn become_free(command: &Command, signals: &Inherited) -> Errno {
     Errno::from_raw_os_error(execute(command, &argv, &shell))
 }
 
+/// Becomes the program before anything of this process was changed. Returns only if that fails.
+pub fn become_at_once(command: &Command) -> Errno {
+    let (argv, shell) = (pointers(&command.argv), pointers(&command.shell));
+    Errno::from_raw_os_error(execute(command, &argv, &shell))
+}
+
+/// The same for what a shell would find under this name, looked for by trying alone.
+pub fn become_found(argv: &[OsString]) -> Result<Errno, Error> {
+    let command = Command::new(Path::new(&argv[0]), argv)?;
+    let argv = pointers(&command.argv);
+    // SAFETY: NUL-terminated strings, and an array of them that a null pointer ends.
+    unsafe { libc::execvp(command.path.as_ptr(), argv.as_ptr()) };
+    Ok(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::NOENT))
+}
+
 fn start(command: &Command, begin: Begin<'_>, signals: &Inherited) -> Result<pid_t, Errno> {
     let argv = pointers(&command.argv);
     let shell = pointers(&command.shell);

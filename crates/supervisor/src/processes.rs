@@ -1,7 +1,9 @@
 //! What the kernel tells about other processes, and what they hold.
 
 use crate::end::End;
+use crate::foreign_filter;
 use libc::pid_t;
+use outlast_filter::needs::wish;
 use rustix::io::Errno;
 use rustix::process::{pidfd_getfd, pidfd_open, Pid, PidfdFlags, PidfdGetfdFlags};
 use std::ffi::OsString;
@@ -11,6 +13,9 @@ use std::path::PathBuf;
 
 /// A copy of a descriptor of another process, which we must be allowed to trace.
 pub fn descriptor_of(pid: pid_t, fd: i32) -> Result<OwnedFd, Errno> {
+    if !foreign_filter::lets(wish::PIDFD_GETFD) {
+        return Err(Errno::PERM);
+    }
     let pidfd = open(pid)?;
     pidfd_getfd(&pidfd, fd, PidfdGetfdFlags::empty())
 }

@@ -76,7 +76,7 @@ pub fn obstacle(file: &Path) -> Option<Degradation> {
 }
 
 /// The interpreter that a script's first line names.
-fn interpreter(head: &[u8]) -> Option<PathBuf> {
+pub(crate) fn interpreter(head: &[u8]) -> Option<PathBuf> {
     let line = head.strip_prefix(b"#!")?.split(|c| *c == b'\n').next()?;
     let mut words = line.split(|c| c.is_ascii_whitespace()).filter(|word| !word.is_empty());
     words.next().map(|word| PathBuf::from(OsStr::from_bytes(word)))

@@ -6,6 +6,7 @@ use crate::decision::Load;
 use crate::encryption::unlock;
 use crate::end::End;
 use crate::error::Error;
+use crate::foreign_filter;
 use crate::generations::bar;
 use crate::keeping::Keeping;
 use crate::orphans::{is_alive, is_resumable};
@@ -17,6 +18,9 @@ use std::path::Path;
 /// `store` is the folder of a store on a disk, where the state folder may have gone with the machine's memory. `key`: where the key
 /// file of older generations is, if not where it was.
 pub fn resume(name: &str, store: Option<&Path>, key: Option<&Path>, load: Load<'_>) -> Result<End, Error> {
+    if let Some(refused) = foreign_filter::obstacle() {
+        return Err(Error::Forbidden(refused));
+    }
     let remains = match store {
         Some(path) => Remains::on_disk(name, path)?,
         None => take_over(name)?,

@@ -163,6 +163,21 @@ impl Session {
         Ok(())
     }
 
+    /// Tells the engine of filters: what [`take_filters_of`](Self::take_filters_of) would bring.
+    pub fn set_filters(&self, told: &[u64]) -> Result<(), Errno> {
+        let bytes: &[u8] = bytemuck::cast_slice(told);
+        match pwrite(&self.file, bytes, session::FILTERS)? {
+            n if n == bytes.len() => Ok(()),
+            _ => Err(Errno::NOSPC),
+        }
+    }
+
+    /// Has it been told of any?
+    pub fn tells_of_filters(&self) -> bool {
+        let mut count = [0; 8];
+        pread(&self.file, &mut count[..], session::FILTERS).is_ok() && count != [0; 8]
+    }
+
     /// Do the filters of the program's, if it has any, let it connect to us?
     pub fn may_connect(&self) -> bool {
         // Not by the mapping: a look there would give it room.

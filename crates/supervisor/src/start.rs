@@ -6,6 +6,7 @@ use crate::encryption::Encryption;
 use crate::end::End;
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::foreign_filter::{self, Refused};
 use crate::generation::Generation;
 use crate::hangs::Looking;
 use crate::inject::Injection;
@@ -25,6 +26,7 @@ use libc::pid_t;
 use outlast_image::control::state;
 use outlast_image::degradation::Degradation;
 use outlast_image::inject::mode;
+use rustix::io::Errno;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -65,6 +67,9 @@ pub struct Begun {
 /// # Errors
 /// It could not be started at all. That it runs unprotected is no error: the log says so, and standard error.
 pub fn run(request: &Request) -> Result<End, Error> {
+    if let Some(refused) = foreign_filter::obstacle() {
+        return Err(run_outside(request, refused));
+    }
     let path = match &request.begun {
         Some(begun) => begun.file.clone(),
         None => program::find(&request.argv[0])?,
@@ -86,6 +91,28 @@ pub fn run(request: &Request) -> Result<End, Error> {
         }
         other => other,
     }
+}
+
+/// Becomes the program where not even what would be done first might be allowed. Returns only if that fails.
+fn run_outside(request: &Request, refused: Refused) -> Error {
+    let name = request.argv[0].to_string_lossy().into_owned();
+    say(format_args!("{name}: it runs unprotected: {}", Error::Forbidden(refused)));
+    let errno = match &request.begun {
+        Some(begun) => {
+            let command = Command::new(&begun.file, &request.argv);
+            let command = command.and_then(|mut command| command.only(begun.identity).map(|()| command));
+            match command {
+                Ok(command) => launch::become_at_once(&command),
+                Err(e) => return e,
+            }
+        }
+        None => match launch::become_found(&request.argv) {
+            Ok(Errno::NOENT | Errno::NOTDIR) => return Error::NotFound(name),
+            Ok(errno) => errno,
+            Err(e) => return e,
+        },
+    };
+    Error::NotExecutable(name, errno)
 }
 
 /// An error means that the program has not begun.

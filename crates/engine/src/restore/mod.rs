@@ -111,6 +111,9 @@ unsafe fn run(rung: Rung) -> ! {
     let (c, e) = (control(), engine());
     c.t_begin.store(begun, Release);
     e.load_args();
+    if rung == Rung::Cold && !crate::call_filters::take_over() {
+        fail!(0);
+    }
     held::reset();
     crate::entry::forget_file_limit();
     world::reset();

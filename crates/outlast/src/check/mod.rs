@@ -2,6 +2,7 @@
 
 mod advice;
 mod file;
+mod filters;
 mod finding;
 mod machine;
 mod process;
@@ -11,7 +12,7 @@ use crate::output;
 use crate::state;
 use clap::Args;
 use finding::{Finding, Report};
-use outlast_supervisor::Error;
+use outlast_supervisor::{foreign_filter, Error};
 use std::ffi::OsString;
 
 /// Tell what protection would preserve, what not, and what would help
@@ -46,8 +47,12 @@ impl Check {
         if let Some(program) = self.program.first() {
             findings.extend(file::look(program)?);
         }
+        findings.extend(filters::look());
         findings.extend(machine::look(&state));
-        findings.extend(trial::make(&state));
+        // Where nothing can be protected there is nothing to try.
+        if foreign_filter::obstacle().is_none() {
+            findings.extend(trial::make(&state));
+        }
         self.print(&Report::of(findings))
     }
 

@@ -18,6 +18,7 @@ use crate::decision::Load;
 use crate::encryption::Encryption;
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::foreign_filter;
 use crate::generation::Generation;
 use crate::inject::{self, Failure, Injection};
 use crate::launch::Command;
@@ -90,6 +91,9 @@ impl Watch {
 
 /// Refuses, at no cost to the process, what can be seen to be impossible.
 pub fn may_attach(pid: pid_t) -> Result<(), Error> {
+    if let Some(refused) = foreign_filter::obstacle() {
+        return Err(Error::Forbidden(refused));
+    }
     if pid <= 1 || is_own(pid) {
         return Err(Refusal::Own.of(pid));
     }

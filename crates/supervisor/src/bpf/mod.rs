@@ -3,7 +3,9 @@
 pub mod assembly;
 pub mod types;
 
+use crate::foreign_filter;
 use bytemuck::{Pod, Zeroable};
+use outlast_filter::needs::wish;
 use rustix::io::Errno;
 use std::ffi::CStr;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -282,6 +284,9 @@ unsafe fn descriptor<T: Pod>(command: libc::c_int, attr: &T) -> Result<OwnedFd, 
 /// # Safety
 /// The addresses in `attr` lead to what the command reads or writes there.
 unsafe fn call<T: Pod>(command: libc::c_int, attr: &T) -> Result<libc::c_int, Errno> {
+    if !foreign_filter::lets(wish::BPF) {
+        return Err(Errno::PERM);
+    }
     // SAFETY: as promised; the size is that of `attr`.
     let r = unsafe { libc::syscall(libc::SYS_bpf, command, attr, std::mem::size_of::<T>()) };
     match r {
