@@ -45,6 +45,33 @@ fn what_cannot_be_protected_is_said_beforehand() {
 }
 
 #[test]
+fn a_loader_that_is_not_there_is_named() {
+    let home = Home::new();
+    let (source, program) = (home.file("source.c"), home.file("elsewhere"));
+    fs::write(&source, "int main(void) { return 0; }").unwrap();
+    let linker = "-Wl,--dynamic-linker=/no/such/loader.so";
+    let built = Command::new("gcc").args([linker, "-o"]).arg(&program).arg(&source).output().unwrap();
+    assert!(built.status.success(), "{}", said(&built));
+    let (report, status) = check(&home, &["--", program.to_str().unwrap()]);
+    assert_eq!((bearing(&report, "loader"), status), (&"lost".into(), 1), "{report}");
+    assert_eq!(bearing(&report, "program"), &Value::Null, "{report}");
+    assert!(report.to_string().contains("/no/such/loader.so"), "{report}");
+    let script = home.file("script");
+    fs::write(&script, "#!/no/such/interpreter\n").unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    let (report, _) = check(&home, &["--", script.to_str().unwrap()]);
+    assert_eq!(bearing(&report, "loader"), "lost", "{report}");
+}
+
+#[test]
+fn a_process_that_cannot_be_attached_to_is_told_why() {
+    let home = Home::new();
+    let (report, status) = check(&home, &[&std::process::id().to_string()]);
+    assert_eq!((bearing(&report, "attach"), status), (&"lost".into(), 1), "{report}");
+    assert!(report.to_string().contains("one of its parents"), "{report}");
+}
+
+#[test]
 fn a_process_that_runs_is_looked_at() {
     let home = Home::new();
     let folder = tempfile::tempdir().unwrap();
@@ -59,9 +86,10 @@ fn a_process_that_runs_is_looked_at() {
         .unwrap();
     std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut [0; 2]).unwrap();
     let (report, status) = check(&home, &[&child.id().to_string()]);
-    for what in ["not-started", "shared-mapping"] {
-        assert_eq!(bearing(&report, what), "lost", "{what}: {report}");
-    }
+    assert_eq!(bearing(&report, "shared-mapping"), "lost", "{report}");
+    // Whoever looks has been asked whether it could be attached to, and by the same means.
+    let allowed = home.outlast(["attach", &child.id().to_string(), "--name", "it"]).output().unwrap().status.success();
+    assert_eq!(bearing(&report, "attach"), if allowed { "kept" } else { "lost" }, "{report}");
     assert_eq!((bearing(&report, "children"), status), (&Value::Null, 1), "{report}");
     child.kill().unwrap();
     child.wait().unwrap();

@@ -4,7 +4,7 @@ use super::file;
 use super::finding::Finding;
 use outlast_image::degradation::Degradation;
 use outlast_supervisor::state_folder::StateFolder;
-use outlast_supervisor::{privileges, status, Error};
+use outlast_supervisor::{attach, privileges, status, Error};
 use rustix::io::Errno;
 use std::fs;
 use std::path::Path;
@@ -24,18 +24,17 @@ pub fn protected(state: &StateFolder, pid: i32) -> Result<Option<Vec<Finding>>, 
     Ok(Some(findings))
 }
 
-/// What would be lost of a process like this one, had it been started under protection.
+/// What would be lost of a process that is not under protection, and whether it can be put under it.
 pub fn look(pid: i32) -> Result<Vec<Finding>, Error> {
     let folder = format!("/proc/{pid}");
     let folder = Path::new(&folder);
     if !folder.exists() {
         return Err(Error::File(folder.into(), Errno::SRCH));
     }
-    let mut findings = vec![Finding::lost(
-        "not-started",
-        "a program that runs already cannot be put under protection",
-        Some("start it with `outlast run`; the rest says how it would fare"),
-    )];
+    let mut findings = vec![match attach::may_attach(pid) {
+        Ok(()) => Finding::kept("attach", format!("`outlast attach {pid}` protects it as it runs")),
+        Err(refusal) => Finding::lost("attach", refusal.to_string(), Some("what follows is about a program like it")),
+    }];
     if let Ok(executable) = fs::read_link(folder.join("exe")) {
         findings.extend(file::look(executable.as_os_str()).unwrap_or_default());
     }
