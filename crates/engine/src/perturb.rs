@@ -40,10 +40,15 @@ pub fn room(addr: u64, len: u64, prot: u64, flags: u64) -> u64 {
     ROOM
 }
 
+/// Are calls delayed?
+pub fn delays() -> bool {
+    is_on(perturbation::DELAYS)
+}
+
 /// A call has come to the gate.
 #[inline]
 pub fn delay() {
-    if is_on(perturbation::DELAYS) {
+    if delays() {
         delay_some();
     }
 }

@@ -152,3 +152,42 @@ fn what_fails_in_one_placement_lives_in_another() {
     assert!(went_back.len() >= 2, "it failed in its own surroundings first: {log:#?}");
     assert!(went_back.last().unwrap()["cause"].as_str().unwrap().contains("room between new mappings"), "{log:#?}");
 }
+
+/// Makes calls that nobody can see, and that the engine does nothing for, and gives up if a signal has not come by then: always,
+/// unless these calls are delayed.
+const HASTY: &str = "import os, signal, sys, time
+go, came = sys.argv[1], []
+os.write(1, b'ready\\n')
+while not os.path.exists(go):
+    time.sleep(0.02)
+signal.signal(signal.SIGALRM, lambda *_: came.append(1))
+signal.setitimer(signal.ITIMER_REAL, 0.3)
+for _ in range(40000):
+    if came:
+        break
+    os.getppid()
+if not came:
+    os.abort()
+os.write(1, b'alive\\n')
+";
+
+#[test]
+fn what_fails_in_haste_lives_when_calls_that_nobody_sees_are_delayed() {
+    let home = Home::new();
+    let (go, out) = (home.file("go"), home.file("out"));
+    let mut run = home.outlast(["run", "--name", "hasty"]);
+    run.args(OFTEN).args(["--retries", "1", "--", "/usr/bin/python3", "-c", HASTY]).arg(&go);
+    let child = run.stdout(File::create(&out).unwrap()).stderr(Stdio::piped()).spawn().unwrap();
+    until("a generation", || {
+        let listed = home.outlast(["generations", "hasty", "--json"]).output().unwrap();
+        let text = std::fs::read_to_string(&out).unwrap_or_default();
+        serde_json::from_slice::<Value>(&listed.stdout)
+            .is_ok_and(|all| all.as_array().is_some_and(|all| !all.is_empty()))
+            && text.contains("ready")
+    });
+    File::create(&go).unwrap();
+    let output = finish(child);
+    let log = home.log("hasty");
+    assert!(output.status.success(), "{}: {log:#?}", said(&output));
+    assert!(std::fs::read_to_string(&out).unwrap().ends_with("alive\n"));
+}

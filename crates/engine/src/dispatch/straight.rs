@@ -6,6 +6,7 @@ use crate::gathered;
 use crate::held;
 use crate::numbers;
 use crate::own_faults;
+use crate::perturb;
 use crate::program_rings;
 use crate::replies;
 use crate::shared_memory;
@@ -119,6 +120,7 @@ pub fn slow_down_waits(on: bool) {
         || gathered::slows_waits()
         || replies::are_owed()
         || shared_memory::is_on()
+        || perturb::delays()
         || unsafe { !engine().inputs.is_empty() || program_rings::exist(engine()) };
     // SAFETY: only looks which tracker there is, and what the program uses.
     let (tracker, keeps_events) = unsafe { (&engine().tracker, engine().kernel.one_shot != one_shot::NONE) };

@@ -26,6 +26,7 @@ use crate::calls::{own_pidfds, owners, semaphore_undo, watched_pidfds};
 use crate::children;
 use crate::control::{self, control, degrade, event, fail, phase};
 use crate::delivery;
+use crate::dispatch;
 use crate::entry;
 use crate::gathered;
 use crate::held;
@@ -39,6 +40,7 @@ use crate::native;
 use crate::notifier;
 use crate::operation::Operation;
 use crate::own_faults;
+use crate::perturb;
 use crate::program_rings;
 use crate::queued;
 use crate::replies;
@@ -118,6 +120,10 @@ unsafe fn run(rung: Rung) -> ! {
     crate::entry::forget_file_limit();
     world::reset();
     gs::choose_way();
+    if perturb::delays() {
+        // A call that went straight through the gate would not be delayed. It stays so when there are no delays any more.
+        dispatch::slow_down_all();
+    }
     let t = thread::install();
     shown::show();
     t.pending.store(0, Release);
