@@ -1,7 +1,8 @@
 //! Commits at intervals, for computations that pass no gate.
 //!
 //! The clock is the thread's CPU time: a program that waits has nothing new to commit, and its waits must not be cut
-//! short by the engine's timer.
+//! short by the engine's timer. What a commit takes is not the program's time: after one that took a good part of an interval the next
+//! begins anew, lest the program be left with the rest of it.
 
 use crate::commit::commit_at_gate;
 use crate::signals::SIGENGINE;
@@ -9,6 +10,7 @@ use crate::state::Engine;
 use crate::sys::{now_ns, nr, syscall, tsc};
 use crate::thread::Thread;
 use crate::user;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use outlast_image::inject::option;
 
 const CLOCK_PROCESS_CPUTIME_ID: u64 = 2;
@@ -21,6 +23,8 @@ pub const TIMER_DELETE: u64 = 226;
 
 /// With [`option::SPARING`], this many times what a commit took passes before the next.
 const SHARE: u64 = 100;
+/// From this part of an interval on a commit takes a good part of it.
+const LARGE_PART: u64 = 8;
 
 /// `struct sigevent`, 64 bytes.
 #[repr(C)]
@@ -115,19 +119,32 @@ pub fn is_on(e: &Engine) -> bool {
 
 /// Commits if that is wanted at intervals. Called when the engine was knocked at.
 pub fn tick(e: &mut Engine) {
+    /// When a commit ended that took a good part of an interval.
+    static LONG_UNTIL: AtomicU64 = AtomicU64::new(0);
     if !is_on(e) {
         return;
     }
     let began = now_ns();
+    let since = began.saturating_sub(LONG_UNTIL.load(Relaxed));
+    if e.timer > 0 && since < e.interval / LARGE_PART {
+        // The timer has run out while that commit was made.
+        return;
+    }
     let ticks = tsc();
     commit_at_gate(e);
     e.hot.spans.tick(ticks, tsc());
-    if e.args.options & option::SPARING != 0 && e.timer > 0 {
-        let interval = (SHARE * (now_ns() - began)).max(e.args.interval_ns);
-        if interval.abs_diff(e.interval) > e.interval / 4 {
-            e.interval = interval;
-            set(e.timer - 1, interval, interval);
-        }
+    let ended = now_ns();
+    let took = ended - began;
+    let wanted = match e.args.options & option::SPARING {
+        0 => e.interval,
+        _ => (SHARE * took).max(e.args.interval_ns),
+    };
+    let is_other = wanted.abs_diff(e.interval) > e.interval / 4;
+    let is_long = took > e.interval / LARGE_PART;
+    if e.timer > 0 && (is_other || is_long) {
+        e.interval = if is_other { wanted } else { e.interval };
+        set(e.timer - 1, e.interval, e.interval);
+        LONG_UNTIL.store(if is_long { ended } else { 0 }, Relaxed);
     }
 }
 

@@ -1,6 +1,8 @@
 //! Spans of 2 MiB that a computation writes all over from one commit at intervals to the next. They stay writable for some commits
 //! and are saved whole: that spares a fault for each of their pages, and the kernel can have a transparent huge page there again, which
-//! tracking by the small page takes apart. Then they are armed once, to see whether they are still written so.
+//! tracking by the small page takes apart. Then they are armed once, to see whether they are still written so: if they are, they stay open for
+//! twice as many commits as before. What is armed is small pages again, which is what such a look costs; what is open and not written any more
+//! is saved in vain.
 //!
 //! Where commits come for another reason, sooner after one another, all of it would be saved for a few pages: nothing stays open then.
 
@@ -17,8 +19,9 @@ const PAGES: u64 = SPAN / 4096;
 const DENSE: u64 = PAGES / 4 * 3;
 /// In so many intervals in a row.
 const STREAK: u8 = 2;
-/// For so many commits it stays open.
-const OPEN_FOR: u8 = 8;
+/// For so many commits it stays open at first, and at most.
+const OPEN_FIRST: u8 = 2;
+const OPEN_LONGEST: u8 = 32;
 /// Direct-mapped, so that a collision only keeps a span armed.
 const SLOTS: usize = 4096;
 const MADV_COLLAPSE: u64 = 25;
@@ -31,10 +34,12 @@ struct Span {
     streak: u8,
     /// Commits until it is armed again; 0: it is not open.
     left: u8,
+    /// For how many it was opened last; 0: it has not been, or was written otherwise since.
+    opened_for: u8,
 }
 
 /// No program has the span at address 0.
-const NONE: Span = Span { address: 0, written: 0, streak: 0, left: 0 };
+const NONE: Span = Span { address: 0, written: 0, streak: 0, left: 0, opened_for: 0 };
 
 /// Where huge pages are wanted, by the administrator's word.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -54,7 +59,7 @@ pub struct Spans {
     closed: bool,
     /// The commit that is being made ends an interval.
     ends_interval: bool,
-    /// Time stamp counter at the last tick, and ticks of it between two of them.
+    /// Time stamp counter at the end of the last commit that the timer asked for, and ticks of it from there to the beginning of the next.
     ticked: u64,
     interval: u64,
     huge: HugePages,
@@ -84,14 +89,14 @@ impl Spans {
         }
     }
 
-    /// The timer has asked for a commit, which was made from `began` to `ended` by the time stamp counter. Where commits fill the
-    /// intervals, a program gets to write little between two of them.
+    /// The timer has asked for a commit, which was made from `began` to `ended` by the time stamp counter. An interval is what the program
+    /// has for itself: where commits take most of the time, because all of memory is written and armed again, it is not long, and what is
+    /// written all over in it is so all the same.
     pub fn tick(&mut self, began: u64, ended: u64) {
         // Others ask for commits, too, at any time: that is no short interval.
         let interval = began.wrapping_sub(self.ticked).max(self.interval / 2);
-        let fills = ended.wrapping_sub(began) > interval / 4;
-        self.interval = if self.ticked == 0 || fills { 0 } else { interval };
-        self.ticked = began;
+        self.interval = if self.ticked == 0 { 0 } else { interval };
+        self.ticked = ended;
     }
 
     /// A commit is made, at `now` by the time stamp counter.
@@ -140,7 +145,9 @@ impl Spans {
             if span.left == 0 || !self.ends_interval {
                 // Before it is saved: what is written from here on is the next commit's.
                 arm(span.address, span.address + SPAN);
-                (span.left, span.written, span.streak) = (0, 0, if self.ends_interval { STREAK - 1 } else { 0 });
+                (span.left, span.written) = (0, 0);
+                (span.streak, span.opened_for) =
+                    if self.ends_interval { (STREAK - 1, span.opened_for) } else { (0, 0) };
                 self.open -= 1;
                 self.closed = self.ends_interval;
             }
@@ -204,7 +211,8 @@ impl Spans {
                 _ => Span { written: 0, streak, ..span },
             };
             if may_open && tracker.leave_open(start, end) {
-                self.slots[n].left = OPEN_FOR;
+                let open_for = (2 * span.opened_for).clamp(OPEN_FIRST, OPEN_LONGEST);
+                (self.slots[n].left, self.slots[n].opened_for) = (open_for, open_for);
                 self.open += 1;
                 if self.wants_huge(advised(start, end)) {
                     // SAFETY: changes no content. Where it cannot be done small pages stay.

@@ -38,9 +38,20 @@ fn build(home: &Home, source: &str) -> PathBuf {
 /// What the kernel itself made of huge pages is taken apart by tracking, and put together where the program goes on writing.
 #[test]
 fn transparent_huge_pages_come_back() {
+    come_back("100ms", "4", "1000");
+}
+
+/// Also where a commit takes most of an interval, since so much is written.
+#[test]
+fn transparent_huge_pages_come_back_where_memory_is_large() {
+    come_back("200ms", "64", "1");
+}
+
+fn come_back(interval: &str, spans: &str, passes: &str) {
     let home = Home::new();
-    let mut command = home.outlast(["run", "--name", "huge", "--every", "100ms", "--"]);
-    command.arg(build(&home, "transparent.c")).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut command = home.outlast(["run", "--name", "huge", "--every", interval, "--"]);
+    command.arg(build(&home, "transparent.c")).args([spans, passes]);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let output = finish(command.spawn().unwrap());
     if output.status.code() == Some(4) {
         println!("skipped: no transparent huge pages can be had here");
