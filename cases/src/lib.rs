@@ -22,6 +22,7 @@ pub mod isolation;
 pub mod keeper;
 pub mod launch;
 pub mod patience;
+pub mod quota;
 pub mod report;
 pub mod room;
 pub mod setting;

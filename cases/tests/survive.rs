@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use libtest_mimic::{Arguments, Failed, Trial};
 use outlast_cases::gap;
 use outlast_cases::isolation::{seed_of, Order};
+use outlast_cases::quota::{self, Deaths, Short};
 use outlast_cases::report::Report;
 use outlast_cases::suite::{self, Profile, Test};
 use runner::Run;
@@ -24,6 +25,9 @@ const fn promised_kills(profile: Profile) -> u32 {
         Profile::Soak => 10_000,
     }
 }
+
+/// How often the tests of a case that died too seldom are run again, with other seeds.
+const MAKE_UP_ROUNDS: u64 = 20;
 
 /// Longest time a test may take; one that works takes a fraction of it.
 const fn limit(profile: Profile) -> Duration {
@@ -47,6 +51,8 @@ type Sum = Arc<Mutex<Whole>>;
 #[derive(Default)]
 struct Whole {
     report: Report,
+    /// How often each case died.
+    deaths: Deaths,
     /// How long each test took.
     times: Vec<(Duration, String)>,
 }
@@ -73,7 +79,8 @@ fn main() {
     let mut trials: Vec<Trial> = tests.into_iter().map(|test| trial(test, profile, run.clone(), sum.clone())).collect();
     trials.push(Trial::test("kills", {
         let whole = arguments.filter.is_none() && arguments.skip.is_empty();
-        move || judge_sum(sum, profile, whole)
+        let run = run.clone();
+        move || judge_sum(&run, sum, profile, whole)
     }));
     let conclusion = libtest_mimic::run(&arguments, trials);
     // Ending the process runs no destructor, and the last holder removes what was copied.
@@ -85,28 +92,53 @@ fn trial(test: Test, profile: Profile, run: Arc<Run>, sum: Sum) -> Trial {
     let skipped = reason_to_skip(&test, profile).is_some();
     let name = test.name();
     let runner = move || {
-        let name = test.name();
-        let order = Order {
-            name: &name,
-            seed: seed_of(run.seed, &name),
-            blows: test.blows(profile),
-            limit: limit(profile),
-            mutant: None,
-        };
         let begun = Instant::now();
-        let report = run
-            .workshop
-            .run(&order)
-            .map_err(|failure| format!("{failure}\nrun it again: {}", runner::again("survive", run.seed, &name)))
-            // The runner prints failures when all is over, which may be an hour away.
-            .inspect_err(|failure| println!("{name}: {failure}"))
-            .map_err(Failed::from)?;
+        let report = run_once(&run, &test, profile, run.seed)?;
         let mut sum = sum.lock().map_err(|_| "another test panicked")?;
+        sum.deaths.add(test.case.name, report.phases.total());
         sum.report.add(&report);
-        sum.times.push((begun.elapsed(), name));
+        sum.times.push((begun.elapsed(), test.name()));
         Ok(())
     };
     Trial::test(name, runner).with_ignored_flag(skipped)
+}
+
+fn run_once(run: &Run, test: &Test, profile: Profile, seed: u64) -> Result<Report, Failed> {
+    let name = test.name();
+    let order = Order {
+        name: &name,
+        seed: seed_of(seed, &name),
+        blows: test.blows(profile),
+        limit: limit(profile),
+        mutant: None,
+    };
+    run.workshop
+        .run(&order)
+        .map_err(|failure| format!("{failure}\nrun it again: {}", runner::again("survive", seed, &name)))
+        // The runner prints failures when all is over, which may be an hour away.
+        .inspect_err(|failure| println!("{name}: {failure}"))
+        .map_err(Failed::from)
+}
+
+/// Kills cases that died too seldom with further seeds, until each has died as often as it must. Those that did not come to that, by
+/// name.
+fn make_up(run: &Run, sum: &mut Whole, profile: Profile, whole: bool) -> Result<Vec<Short>, Failed> {
+    let tests: Vec<Test> = suite::all().into_iter().filter(|test| test.is_in(profile)).collect();
+    let may_run = |test: &&Test| quota::is_killed(test) && reason_to_skip(test, profile).is_none();
+    for round in 1..=MAKE_UP_ROUNDS {
+        let short = sum.deaths.short(&tests, whole);
+        let more = |test: &&Test| short.iter().any(|one| one.case == test.case.name && one.deaths.is_some());
+        let more: Vec<&Test> = tests.iter().filter(may_run).filter(more).collect();
+        if more.is_empty() {
+            return Ok(short);
+        }
+        for test in more {
+            let report = run_once(run, test, profile, run.seed.wrapping_add(round))?;
+            sum.deaths.add(test.case.name, report.phases.total());
+            sum.report.add(&report);
+        }
+    }
+    Ok(sum.deaths.short(&tests, whole))
 }
 
 /// What the machine lacks, or, in the short profile, what is known not to hold yet.
@@ -124,18 +156,26 @@ fn tell_skipped(tests: &[Test], profile: Profile) {
 }
 
 /// Waits for all other tests, then prints and judges what they did together.
-fn judge_sum(sum: Sum, profile: Profile, whole: bool) -> Result<(), Failed> {
+fn judge_sum(run: &Run, sum: Sum, profile: Profile, whole: bool) -> Result<(), Failed> {
     // Tests that were filtered out or are done have let go of it.
     while Arc::strong_count(&sum) > 1 {
         thread::sleep(Duration::from_millis(20));
     }
     let mut sum = sum.lock().map_err(|_| "another test panicked")?;
     println!("longest: {}", sum.longest());
+    let short = match profile {
+        Profile::Test => Vec::new(),
+        Profile::Soak => make_up(run, &mut sum, profile, whole)?,
+    };
     let sum = &sum.report;
     let kills = sum.phases.total();
     println!("{} blows in {} runs: {kills} deaths by SIGKILL, {} recoveries", sum.landed, sum.runs, sum.recovered);
     println!("runs that fell into the window of a system without io_uring: {}", sum.window);
     println!("phases at the kills: {}", sum.phases);
+    if !short.is_empty() {
+        let names: Vec<String> = short.iter().map(Short::to_string).collect();
+        return Err(format!("each case was promised {} deaths; fewer had: {}", quota::EACH, names.join(", ")).into());
+    }
     if !whole {
         return Ok(());
     }
