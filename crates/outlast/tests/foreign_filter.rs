@@ -150,9 +150,16 @@ fn bpf_is_done_without() {
     is_done_without("bpf", libc::SYS_bpf);
 }
 
+/// Whoever may use BPF needs no samples.
 #[test]
 fn perf_events_are_done_without() {
-    is_done_without("perf_event_open", libc::SYS_perf_event_open);
+    for answer in [KILL, TRAP, EPERM] {
+        let mut both = refusing(libc::SYS_bpf, EPERM);
+        // What neither is about the second one allows.
+        both.pop();
+        both.extend(refusing(libc::SYS_perf_event_open, answer));
+        outlasts_all(&Home::new(), &both, &format!("perf_event_open {answer:x}"));
+    }
 }
 
 #[test]
