@@ -179,7 +179,7 @@ pub struct Control {
     pub exec_request: AtomicU32,
     /// Supervisor: 1 when the engine may go on with execve, 2 when tracing failed (go on unprotected). A futex.
     pub exec_ready: AtomicU32,
-    /// Supervisor: 1 when the program must not be recovered from the next death (`outlast stop`).
+    /// Supervisor: 1 when the program must not be recovered from the next death (`outlast stop`). Engine: while the program kills itself.
     pub stopping: AtomicU32,
 
     /// Engine: statistics.

@@ -3,8 +3,9 @@
 mod support;
 
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::ExitStatusExt;
-use support::{said, Home};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::Stdio;
+use support::{finish, said, Home};
 
 #[test]
 fn exits_with_the_status_of_the_program() {
@@ -23,6 +24,19 @@ fn dies_of_the_signal_that_the_program_died_of() {
         let output = home.run_script("dies", &format!("kill -{signal} $$")).output().unwrap();
         assert_eq!(output.status.signal(), Some(signal), "{}", said(&output));
         assert!(!output.status.core_dumped());
+    }
+}
+
+#[test]
+fn a_program_that_kills_itself_is_dead() {
+    for script in ["kill -9 $$", "kill -9 0", "exec python3 -c 'import os; os.killpg(0, 9)'"] {
+        let home = Home::new();
+        let mut run = home.run_script("kills", &format!("echo once; {script}"));
+        let child = run.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let output = finish(child);
+        assert_eq!(output.status.signal(), Some(libc::SIGKILL), "{script}: {}", said(&output));
+        assert_eq!(output.stdout, b"once\n", "{script}");
+        assert!(!home.events("kills").iter().any(|event| event == "recovered"), "{script}: {:#?}", home.log("kills"));
     }
 }
 

@@ -15,7 +15,7 @@ use crate::sys::{err, nr, syscall};
 use crate::thread::Thread;
 use crate::user;
 use crate::world;
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::Ordering::{Relaxed, Release};
 use outlast_image::event::phase as at;
 use outlast_image::kernel::SignalAction;
 
@@ -154,12 +154,35 @@ fn alternate_stack(t: &mut Thread, [new, old, ..]: [u64; 6]) -> i64 {
 
 /// Signals to the program itself stay inside; to others they are visible.
 fn send(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
-    let (target, sig) = match call.nr {
-        nr::TGKILL | nr::RT_TGSIGQUEUEINFO => (call.args[1], call.args[2] as i32),
-        _ => (call.args[0], call.args[1] as i32),
+    let target = receiver_of(call);
+    let sig = match call.nr {
+        nr::TGKILL | nr::RT_TGSIGQUEUEINFO => call.args[2] as i32,
+        _ => call.args[1] as i32,
     };
     let other = world::find(|other| other.tid as u64 == target && other.place != t.place);
     let own = target == e.kernel.pid as u64 || target == t.tid as u64 || other.is_some();
+    let is_of_own_group = call.nr == nr::KILL && [0, -(groups::own(e) as i32)].contains(&(target as i32));
+    if sig == SIGKILL && (own || is_of_own_group) {
+        // Its own will, and no failure: a successor would only do the same.
+        control().stopping.store(1, Release);
+        let r = send_now(e, t, call, (own, other, sig));
+        // It is still there, so that the kernel has refused.
+        control().stopping.store(0, Release);
+        return r;
+    }
+    send_now(e, t, call, (own, other, sig))
+}
+
+/// The process or thread that a call sends a signal to.
+fn receiver_of(call: &Call) -> u64 {
+    match call.nr {
+        nr::TGKILL | nr::RT_TGSIGQUEUEINFO => call.args[1],
+        _ => call.args[0],
+    }
+}
+
+/// Sends signal `sig`, to the program itself (`own`), there to `other` if that is another thread.
+fn send_now(e: &mut Engine, t: &mut Thread, call: &Call, (own, other, sig): (bool, Option<(u32, u32)>, i32)) -> i64 {
     if !own && call.nr == nr::KILL && sig == 0 {
         return sending::send(call, || native(&of_kernel(call)));
     }
@@ -171,8 +194,8 @@ fn send(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     // SAFETY: getpid and gettid have no effect.
     let (pid, own_tid) = unsafe { (syscall!(nr::GETPID) as u64, syscall!(nr::GETTID) as u64) };
     // Among several threads the first is known by the process's number, too.
-    let receiver =
-        other.or_else(|| world::find(|other| other.place == 0 && t.place != 0 && target == e.kernel.pid as u64));
+    let receiver = other
+        .or_else(|| world::find(|other| other.place == 0 && t.place != 0 && receiver_of(&call) == e.kernel.pid as u64));
     let tid = receiver.map_or(own_tid, |other| other.1 as u64);
     let place = match call.nr {
         nr::TKILL | nr::TGKILL | nr::RT_TGSIGQUEUEINFO => receiver.map_or(t.place, |other| other.0) as u64,
