@@ -63,7 +63,7 @@ fn lists() -> String {
         let _ = writeln!(text, "- `{}`: {}", pin.name, pin.what);
     }
     for missing in MISSING {
-        let _ = writeln!(text, "- `{}`: {}: {}", missing.name, missing.what, missing.why);
+        let _ = writeln!(text, "- `{}`: {}: {}", missing.interface.name, missing.interface.what, missing.why);
     }
     text + "
 Outcomes of a fault, in place of Table 4:
