@@ -45,18 +45,24 @@ struct Place {
     environment: Vec<(&'static str, OsString)>,
 }
 
-/// Has all of them follow. `outlast`: the file of this program.
+/// Has all of them follow. `outlast`: the file of this program. Nobody waits for programs of others that do not answer.
 pub fn follow(policies: &Policies, outlast: &Path) {
-    for place in places() {
-        let Some(said) = ask(outlast, &place, &[DESIGNATED.into()]) else { continue };
-        let running: Vec<Running> = serde_json::from_slice(&said).unwrap_or_default();
-        for program in running {
-            let Some(settings) = settings(policies, &place, &program) else { continue };
-            let words = [FOLLOW.into(), program.name.clone(), "--".into()];
-            let words: Vec<String> = words.into_iter().chain(settings.iter().map(Setting::argument)).collect();
-            if ask(outlast, &place, &words).is_none() {
-                say(format_args!("daemon: {} of user {} is protected as before", program.name, place.user));
-            }
+    std::thread::scope(|scope| {
+        for place in places() {
+            scope.spawn(move || follow_there(policies, outlast, &place));
+        }
+    });
+}
+
+fn follow_there(policies: &Policies, outlast: &Path, place: &Place) {
+    let Some(said) = ask(outlast, place, &[DESIGNATED.into()]) else { return };
+    let running: Vec<Running> = serde_json::from_slice(&said).unwrap_or_default();
+    for program in running {
+        let Some(settings) = settings(policies, place, &program) else { continue };
+        let words = [FOLLOW.into(), program.name.clone(), "--".into()];
+        let words: Vec<String> = words.into_iter().chain(settings.iter().map(Setting::argument)).collect();
+        if ask(outlast, place, &words).is_none() {
+            say(format_args!("daemon: {} of user {} is protected as before", program.name, place.user));
         }
     }
 }
