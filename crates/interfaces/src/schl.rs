@@ -53,6 +53,8 @@ pub struct Processor {
     pub waiting: u32,
     /// Who runs there; none: it is idle.
     pub runs: Option<Running>,
+    /// Whether who runs there, a look or the kernel's own thread that stops processors, has it from a real-time thread for a moment only.
+    pub is_preempted: bool,
 }
 
 /// Who runs on a processor, by the numbers that the kernel has for it.

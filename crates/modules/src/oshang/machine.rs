@@ -80,6 +80,7 @@ mod tests {
                     is_realtime: random.next(2) > 0,
                     yields: random.next(2),
                 }),
+                is_preempted: random.next(2) > 0,
             };
             let thread = |random: &mut Self| Thread {
                 program: "p".into(),

@@ -34,6 +34,10 @@ pub enum Seen {
 impl Processor {
     /// It was looked at; `passed` is the time since the look before.
     pub fn see(&mut self, now: &schl::Processor, at: Duration, passed: Duration, settings: &Settings) -> Seen {
+        if now.is_preempted && self.before.is_some_and(|before| before.runs.is_some_and(|runs| runs.is_realtime)) {
+            // Whose processor it is will be seen at the next look; that it switched for this one says nothing.
+            return Seen::Well;
+        }
         let Some(before) = self.before.replace(*now) else { return Seen::Well };
         let switched = now.switches.wrapping_sub(before.switches);
         if switched > 0 && !has_only_been_preempted(&before, now) {
@@ -144,6 +148,7 @@ mod tests {
         kernel: u64,
         is_realtime: bool,
         yields: u64,
+        is_preempted: bool,
     }
 
     impl Machine {
@@ -153,7 +158,8 @@ mod tests {
             let (is_realtime, yields) = (self.is_realtime, self.yields);
             let runs = Running { thread, process: thread, user, kernel, is_realtime, yields };
             let runs = (thread != 0).then_some(runs);
-            let now = schl::Processor { number: 0, switches: self.switches, waiting, runs };
+            let is_preempted = self.is_preempted;
+            let now = schl::Processor { number: 0, switches: self.switches, waiting, runs, is_preempted };
             self.processor.see(&now, ms(self.at), ms(100), &Settings::default())
         }
 
@@ -223,6 +229,19 @@ mod tests {
         };
         assert_eq!(machine.looks(100, 1, 7, sleeps), None);
         assert_eq!(machine.looks(100, 0, 7, preempted), None);
+    }
+
+    #[test]
+    fn a_look_in_the_midst_of_anothers_look_changes_nothing() {
+        let mut machine = Machine { is_realtime: true, ..Machine::default() };
+        let computes = |machine: &mut Machine| machine.user += 100;
+        assert_eq!(machine.looks(4, 1, 7, computes), None);
+        // The other's thread has the processor at this moment.
+        (machine.is_preempted, machine.switches) = (true, machine.switches + 1);
+        assert_eq!(machine.looks(1, 2, 99, |_| ()), None);
+        (machine.is_preempted, machine.switches) = (false, machine.switches + 1);
+        let found = machine.looks(4, 1, 7, computes);
+        assert!(matches!(why(found), Some(Stays::Computes { check, .. }) if check == ms(500)));
     }
 
     #[test]

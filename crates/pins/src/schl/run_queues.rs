@@ -211,7 +211,8 @@ impl RunQueues {
     fn look_at(&mut self, number: u32, queue: u64) -> Option<Processor> {
         bpf::run(self.reader.as_fd(), &[queue], None).ok()?;
         let [switches, running, most, less, low, high, thread, process, user, kernel, priority, yields] = self.words();
-        if (u128::from(high) << 64 | u128::from(low)) & REAL_TIME != 0 {
+        let is_taken = (u128::from(high) << 64 | u128::from(low)) & REAL_TIME != 0;
+        if is_taken {
             self.taken.push(number);
         }
         let runs = (thread != 0).then_some(Running {
@@ -223,7 +224,8 @@ impl RunQueues {
             yields,
         });
         let waiting = running.saturating_sub(most.saturating_sub(less)).saturating_sub(runs.is_some().into());
-        Some(Processor { number, switches, waiting: waiting as u32, runs })
+        let is_preempted = is_taken && runs.is_some() && priority as i32 <= 0;
+        Some(Processor { number, switches, waiting: waiting as u32, runs, is_preempted })
     }
 
     fn words(&self) -> [u64; WORDS] {

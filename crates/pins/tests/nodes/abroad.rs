@@ -110,7 +110,7 @@ fn a_node_that_always_answers_late_keeps_nobody_from_being_told_of_others() {
     for n in 1..10u32 {
         let kernel = EVERY * n;
         let runs = Some(schl::Running { thread: 5, process: 5, user: EVERY, kernel, is_realtime: false, yields: 0 });
-        let processor = |number| schl::Processor { number, switches: 1, waiting: 0, runs };
+        let processor = |number| schl::Processor { number, switches: 1, waiting: 0, runs, is_preempted: false };
         let look = schl::Look { at: EVERY * 2 * n, processors: (0..200).map(processor).collect(), threads: None };
         let payload = Payload::of(&look).unwrap();
         let told = Told { pin: schl::NAME.into(), name: schl::SWITCHED.into(), program: None, payload };
