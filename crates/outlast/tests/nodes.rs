@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use support::{said, until};
 
-const THRESHOLD: [&str; 4] = ["--oshang", "only", "--oshang-threshold", "250ms"];
+const THRESHOLD: [&str; 4] = ["--oshang", "only", "--oshang-threshold", "150ms"];
 
 /// Of a node that watches another one.
 fn watches(node: &str, other: &Node) -> String {

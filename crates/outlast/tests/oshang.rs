@@ -112,7 +112,15 @@ fn a_real_time_thread_that_keeps_others_waiting_is_told_of_and_a_usual_one_is_no
     std::thread::sleep(Duration::from_millis(600));
     let mut hog = watch.hog(800, "fifo");
     assert!(hog.wait().unwrap().success() && usual.wait().unwrap().success());
-    until("what was told of it", || watch.home.file("told").exists());
+    until("what was told of it", || {
+        if watch.told_of(hog.id()).is_empty() {
+            // Whatever else ran there may have been owed some time.
+            let mut other = watch.hog(1100, "usual");
+            hog = watch.hog(800, "fifo");
+            assert!(hog.wait().unwrap().success() && other.wait().unwrap().success());
+        }
+        watch.home.file("told").exists()
+    });
     let told = watch.told_of(hog.id());
     let [line] = &told[..] else { panic!("{told:?}: {}", watch.log()) };
     let begins = format!("outlast: processor {} does not switch: real-time thread {}", last_processor(), hog.id());
@@ -175,9 +183,12 @@ fn a_protected_program_that_gets_no_processor_is_told_of_and_is_left_alone() {
     let status = watch.home.await_protected("it");
     // It is looked for every five seconds.
     std::thread::sleep(Duration::from_secs(6));
-    assert!(watch.hog(1900, "first").wait().unwrap().success());
     let told = || watch.log().lines().find(|line| line.contains("hog: thread ")).map(String::from);
-    until("the daemon to tell of it", || told().is_some());
+    // The scheduler owes it a slice now and then.
+    until("the daemon to tell of it", || {
+        assert!(watch.hog(1900, "first").wait().unwrap().success());
+        told().is_some()
+    });
     assert!(told().unwrap().contains("has got no processor for"), "{:?}", told());
     watch.home.await_event("it", "starved", 1);
     let after = watch.home.status("it");
