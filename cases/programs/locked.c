@@ -4,7 +4,7 @@
 #include "tell.h"
 #include <sys/mman.h>
 
-enum { PAGE = 4096, PLACES = 6 };
+enum { PAGE = 4096, PLACES = 6, PARTS = 8 };
 
 static unsigned char *place[PLACES];
 
@@ -26,12 +26,14 @@ static const char *state(unsigned char *at)
     return found;
 }
 
-static void show(long step)
+static void show(long step, unsigned char *parts)
 {
-    char text[256];
+    char text[512];
     int n = 0;
     for (int i = 0; i < PLACES; i++)
         n += sprintf(text + n, " %s", place[i] ? state(place[i]) : "-");
+    for (int page = 0; page < PARTS; page++)
+        n += sprintf(text + n, " %s", state(parts + page * PAGE));
     tell("%ld%s\n", step, text);
 }
 
@@ -40,6 +42,10 @@ int main(int argc, char **argv)
     long steps = argc > 1 ? atol(argv[1]) : 200;
     int all = argc > 2;
     uint64_t random = 5;
+    /* One of which parts are locked. */
+    unsigned char *parts = mmap(NULL, (PARTS + 2) * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    must(parts != MAP_FAILED && !mprotect(parts, PAGE, PROT_NONE) && !mprotect(parts + (PARTS + 1) * PAGE, PAGE, PROT_NONE), "mmap");
+    parts += PAGE;
     for (long step = 0; step < steps; step++) {
         int i = next(&random) % PLACES;
         switch (next(&random) % (all ? 8 : 6)) {
@@ -78,7 +84,11 @@ int main(int argc, char **argv)
             must(!munlockall(), "munlockall");
             break;
         }
-        show(step);
+        int first = next(&random) % PARTS, count = 1 + next(&random) % (PARTS - first);
+        unsigned char *part = parts + first * PAGE;
+        must(next(&random) % 2 ? !munlock(part, count * PAGE) : !mlock2(part, count * PAGE, next(&random) % 2), "a part");
+        parts[next(&random) % (PARTS * PAGE)]++;
+        show(step, parts);
     }
     return 0;
 }

@@ -113,7 +113,7 @@ pub fn commit_stopped(e: &mut Engine, t: &mut Thread, pending: PendingCall) -> u
     if let Some(text) = maps {
         let encoded = regions::encode(text, (e.kernel.start_brk, e.kernel.brk));
         if e.kernel.locking != 0 {
-            locked::mark(encoded);
+            locked::save(store);
         }
         e.held.look(e.fds.own, encoded);
         e.told_files.tell(encoded);

@@ -70,6 +70,8 @@ pub mod object {
     pub const HELD: u16 = 24;
     /// A watch of inotify; key: its place in the table.
     pub const WATCH: u16 = 25;
+    /// Which ranges of addresses stay in RAM.
+    pub const LOCKS: u16 = 26;
 }
 
 /// Ranges whose content vanished since the last commit.

@@ -30,10 +30,6 @@ pub mod region_flag {
     pub const GROWSDOWN: u32 = 1;
     /// The file was unlinked or replaced since it was mapped, or never had a name.
     pub const DELETED: u32 = 2;
-    /// Stays in RAM (mlock).
-    pub const LOCKED: u32 = 4;
-    /// Stays there once it was touched (MLOCK_ONFAULT).
-    pub const ON_FAULT: u32 = 8;
     /// Others of the tree map it, too, and the program's writes are committed one by one.
     pub const GROUP: u32 = 16;
 }

@@ -29,7 +29,7 @@ rows! {
     329 pkey_mprotect Map;
     330 pkey_alloc Map .note("the key must be the same after a restore; the rights in PKRU are vector state");
     331 pkey_free Map;
-    440 process_madvise Map .fd(0) .note("for itself any advice since 6.13; for others only hints");
+    440 process_madvise Map .fd(0) .note("for itself any advice since 6.13, taken as madvise; for others only hints");
     448 process_mrelease Pure .fd(0) .note("only frees the memory of a process that is already dying");
     450 set_mempolicy_home_node Map;
     453 map_shadow_stack Map;

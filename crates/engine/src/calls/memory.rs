@@ -1,7 +1,7 @@
 //! Calls that change the address space: made as they are; the tracker and the next commit follow.
 
 use crate::advice::{self, GUARD_INSTALL, WIPE_ON_FORK};
-use crate::calls::{locking, several};
+use crate::calls::{locking, own_pidfds, several};
 use crate::commit::commit_before_call;
 use crate::control::degrade;
 use crate::dispatch::{native, Call};
@@ -18,6 +18,7 @@ use crate::sys::{err, nr, syscall};
 use crate::thread::Thread;
 use crate::tracker::areas::{area_flag, Area};
 use crate::tracker::{Content, Track};
+use crate::user;
 use outlast_image::degradation::Degradation;
 use outlast_image::layout::{ENGINE_BASE, ENGINE_END};
 use outlast_image::mutant::Mutant;
@@ -43,6 +44,10 @@ const MREMAP_MAYMOVE: u64 = 1;
 const MREMAP_FIXED: u64 = 2;
 const MREMAP_DONTUNMAP: u64 = 4;
 const MSEAL: u64 = 462;
+const PROCESS_MADVISE: u64 = 440;
+/// As much at most goes into one call with several ranges (MAX_RW_COUNT), and as many ranges.
+const MOST_BYTES: u64 = 0x7fff_f000;
+const MOST_RANGES: u64 = 1024;
 
 fn up(n: u64) -> u64 {
     n.saturating_add(4095) & !4095
@@ -109,6 +114,7 @@ fn change(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         nr::MPROTECT | 329 => mprotect(e, t, call),
         nr::MREMAP => mremap(e, t, call),
         nr::MADVISE => madvise(e, t, call),
+        PROCESS_MADVISE if own_pidfds::is_of_self(call.args[0] as i32) => advise_oneself(e, t, call),
         MSEAL => {
             // A sealed page can neither be armed nor made writable any more.
             e.tracker.open(a[0], a[0].saturating_add(up(a[1])));
@@ -368,6 +374,36 @@ fn madvise(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
             e.tracker.written_by_kernel(addr, end);
             r
         }
+    }
+}
+
+/// Any advice on the program's own memory (Linux 6.13): as madvise does it, range by range. The bytes it was taken for.
+fn advise_oneself(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
+    let [fd, vector, count, advice, flags, _] = call.args;
+    let nothing = [0u64; 2];
+    let refused = native(&Call { args: [fd, nothing.as_ptr() as u64, 1, advice, flags, 0], ..*call });
+    if err::is(refused) {
+        return refused;
+    }
+    if count > MOST_RANGES {
+        return err::EINVAL;
+    }
+    let (mut done, mut r) = (0, 0);
+    for n in 0..count {
+        let Some([start, len]) = user::read::<[u64; 2]>(vector + 16 * n) else {
+            r = err::EFAULT;
+            break;
+        };
+        let len = len.min(MOST_BYTES - done);
+        r = madvise(e, t, &Call { nr: nr::MADVISE, args: [start, len, advice, 0, 0, 0] });
+        if err::is(r) {
+            break;
+        }
+        done += len;
+    }
+    match done {
+        0 => r,
+        done => done as i64,
     }
 }
 

@@ -151,6 +151,13 @@ fn open_again(e: &mut Engine, fd: i32, cold: bool) {
     }
 }
 
+/// Does a descriptor, or what stands for one, mean this process or one of its threads?
+pub fn is_of_self(fd: i32) -> bool {
+    const SELF_THREAD: i32 = -10_000;
+    const SELF_PROCESS: i32 = -10_001;
+    matches!(fd, SELF_THREAD | SELF_PROCESS) || inode_of(fd).is_some_and(|inode| number_of(fd, inode) != 0)
+}
+
 /// Does the commit know the descriptor as a pidfd of the program's own?
 pub fn is_own(d: &Descriptor) -> bool {
     d.own != 0

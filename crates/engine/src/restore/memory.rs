@@ -78,7 +78,7 @@ pub fn restore(e: &mut Engine) {
     kept_files::leave();
     e.advice.give_again(0, USER_END);
     if e.kernel.locking != 0 {
-        locked::restore(object);
+        locked::restore(e, object);
     }
 }
 
