@@ -46,6 +46,9 @@ impl Setting {
     /// The same without root's rights.
     pub const PLAIN_FOR_USERS: Setting = Setting::new(Tracker::Async, true, User::Ordinary);
 
+    /// The same with the tracker by mprotect.
+    pub const PLAIN_ON_ANY_KERNEL: Setting = Setting::new(Tracker::Mprotect, true, User::Root);
+
     pub const PLAIN_WITHOUT_RING: Setting = Setting::new(Tracker::Async, false, User::Root);
 
     /// Every combination that makes sense: a Docker-like filter forbids userfaultfd and io_uring.

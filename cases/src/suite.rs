@@ -60,6 +60,9 @@ const RENUMBERED: &[&str] = &[
     "undone",
 ];
 
+/// Cases of which the short profile also makes a run with the tracker that cuts and joins mappings.
+const CUT: &[&str] = &["locked", "advice", "given_up"];
+
 /// Cases of which the short profile also makes a run in a container, where the engine gets into an image in another way.
 const CONTAINED: &[&str] = &["filters_exec", "filters_exec_narrow"];
 
@@ -312,6 +315,7 @@ impl Test {
         // Without a ring, for ordinary users and with the other tracker it takes other ways here and there.
         let manual = self.attack == Attack::Manual;
         let renumbered = RENUMBERED.contains(&self.case.name) && self.setting == Setting::PLAIN_FOR_USERS;
+        let cut = CUT.contains(&self.case.name) && self.setting == Setting::PLAIN_ON_ANY_KERNEL;
         let contained = CONTAINED.contains(&self.case.name) && self.setting.user == User::Docker;
         // Root and ordinary users learn of written pages in different ways.
         let checked = self.attack == Attack::Checked && self.setting.ring;
@@ -325,6 +329,7 @@ impl Test {
             || checked
             || manual
             || renumbered
+            || cut
             || contained
     }
 
@@ -399,7 +404,7 @@ mod tests {
     fn every_name_in_the_tables_is_a_case() {
         let known: HashSet<&str> = cases::all().map(|case| case.name).collect();
         let tables = OTHERWISE.iter().flat_map(|(_, names)| names.iter()).chain(
-            [TELLING, WINDOW, SELF_HARMING, RENUMBERED, CONTAINED, DURABLE, DURABLE_IN_SHORT].into_iter().flatten(),
+            [TELLING, WINDOW, SELF_HARMING, RENUMBERED, CUT, CONTAINED, DURABLE, DURABLE_IN_SHORT].into_iter().flatten(),
         );
         let unknown: Vec<_> = tables.filter(|name| !known.contains(**name)).collect();
         assert_eq!(unknown, Vec::<&&str>::new());

@@ -1,8 +1,7 @@
 //! Interest lists of epoll (see also `interests`). They live in the kernel's object, which the anchor keeps: a change is committed before and
 //! after, and made again only if it had not been made.
 
-use crate::commit::{commit, commit_at_gate};
-use crate::control::phase;
+use crate::calls::objects;
 use crate::dispatch::{self, interruptible, Call};
 use crate::interests;
 use crate::mutant::without;
@@ -12,8 +11,6 @@ use crate::sys::{err, nr, syscall};
 use crate::text;
 use crate::thread::Thread;
 use crate::user;
-use outlast_image::context::pending_kind;
-use outlast_image::event::phase as at;
 use outlast_image::kernel::{interests as any_of, one_shot as use_of};
 use outlast_image::mutant::Mutant;
 
@@ -28,14 +25,7 @@ pub const MANNER: u32 = 0xf << 28;
 
 /// epoll_ctl.
 pub fn control(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
-    commit(e, call.pending(pending_kind::REDO));
-    phase(at::OPERATION);
-    let r = interruptible(t, call);
-    note(e, call, r);
-    t.regs.rax = r as u64;
-    commit_at_gate(e);
-    phase(at::COMPLETED);
-    r
+    objects::change(e, t, call, note)
 }
 
 /// Keeps what was changed.

@@ -1,14 +1,16 @@
-//! Objects of System V that a call makes: segments, semaphores, queues. One that nobody can find by a key (IPC_PRIVATE), or of which
-//! the call must be told whether it was there (IPC_EXCL), is made once.
+//! Objects of the kernel's that calls make and change. Of System V, segments, semaphores, queues: one that nobody can find by a key
+//! (IPC_PRIVATE), or of which the call must be told whether it was there (IPC_EXCL), is made once.
 
 use crate::call_filters;
-use crate::commit::commit;
+use crate::commit::{commit, commit_at_gate};
+use crate::control::phase;
 use crate::dispatch::{interruptible, Call};
 use crate::noted::object::{self, Family};
 use crate::operation::Operation;
 use crate::state::Engine;
 use crate::thread::Thread;
 use outlast_image::context::pending_kind;
+use outlast_image::event::phase as at;
 
 const IPC_PRIVATE: u32 = 0;
 const IPC_CREAT_EXCL: u64 = 0o3000;
@@ -34,5 +36,18 @@ pub fn finish(e: &mut Engine, call: &Call, operation: &mut Operation) -> i64 {
     if let (0.., Some(family)) = (r, Family::of(call.nr)) {
         family.settle(call, r as u64);
     }
+    r
+}
+
+/// Changes an object that the anchor keeps: committed before and after, and made again only if it had not been made, or where that changes
+/// nothing. `note` keeps what was changed.
+pub fn change(e: &mut Engine, t: &mut Thread, call: &Call, note: fn(&mut Engine, &Call, i64)) -> i64 {
+    commit(e, call.pending(pending_kind::REDO));
+    phase(at::OPERATION);
+    let r = interruptible(t, call);
+    note(e, call, r);
+    t.regs.rax = r as u64;
+    commit_at_gate(e);
+    phase(at::COMPLETED);
     r
 }

@@ -1,14 +1,17 @@
 //! Restore: a process becomes the one in the store. Nothing of the dead is read but the store, the completions of its
 //! ring, and the descriptor table that the anchor kept.
 
+mod context;
 mod descriptors;
 mod disconnect;
 pub mod holes;
 pub mod image;
 mod mapped_file;
 mod memory;
+mod opening;
 mod pending;
 mod reopen;
+mod requeue;
 mod rewind;
 mod threads;
 pub mod vdso;
@@ -17,60 +20,48 @@ pub use descriptors::rearm;
 
 use crate::access::Access;
 use crate::advice;
-use crate::calls::contexts;
-use crate::calls::gs;
 use crate::calls::threads::restore_process_state;
-use crate::calls::timers::SIGALRM;
-use crate::calls::{directory, groups, notifications, window};
-use crate::calls::{own_pidfds, owners, semaphore_undo, watched_pidfds};
+use crate::calls::{
+    contexts, directory, groups, gs, notifications, own_pidfds, owners, semaphore_undo, watched_pidfds,
+};
 use crate::children;
-use crate::control::{self, control, degrade, event, fail, phase};
-use crate::delivery;
+use crate::control::{control, degrade, event, fail, phase};
 use crate::dispatch;
 use crate::entry;
 use crate::gathered;
 use crate::held;
 use crate::held_files;
-use crate::in_hand;
 use crate::inputs;
 use crate::interests;
 use crate::lag;
-use crate::mutant::without;
 use crate::native;
 use crate::notifier;
 use crate::operation::Operation;
 use crate::own_faults;
 use crate::perturb;
 use crate::program_rings;
-use crate::queued;
 use crate::replies;
-use crate::scheduling::{self, Scheduling};
-use crate::scratch;
+use crate::scheduling;
 use crate::shared_files;
 use crate::shared_memory;
 use crate::shown;
 use crate::signals;
-use crate::state::{engine, journal, object, Engine, OwnFd};
-use crate::store_room;
+use crate::state::{engine, Engine};
 use crate::sys::{err, futex_wake, now_ns, nr, syscall};
 use crate::taking_part;
-use crate::thread::{self, pending_bit, Thread, SCHEDULING_OFFSET};
-use crate::tracker::{Content, Track};
+use crate::thread::{self, pending_bit};
+use crate::tracker::Content;
 use crate::unnamed;
 use crate::ways;
 use crate::world;
+use context::{fill_thread, give_thread};
 use core::sync::atomic::Ordering::*;
-use outlast_image::context::{pending_kind, ThreadContext, XSAVE_LEN, XSAVE_OFFSET};
-use outlast_image::control::{other_state, state, unreadable};
-use outlast_image::degradation::Degradation;
+use opening::{load, map_store, open_store};
+use outlast_image::context::{pending_kind, ThreadContext};
+use outlast_image::control::{other_state, state};
 use outlast_image::event::{event_kind, phase as at};
-use outlast_image::kernel::KernelState;
-use outlast_image::layout::{CONTEXT_PAGE, ENGINE_FDS, PAGE, STORE_BASE, STORE_LEN};
-use outlast_image::mutant::Mutant;
-use outlast_store::{OpenError, Store};
-
-const PR_SET_NAME: u64 = 15;
-const SI_KERNEL: u64 = 0x80;
+use outlast_image::layout::ENGINE_FDS;
+use requeue::requeue_signals;
 
 /// Which rung of the ladder.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -334,182 +325,9 @@ fn close_extra(e: &mut Engine, rewound: bool) {
     }
 }
 
-/// Maps the store, and working memory that is all zero.
-unsafe fn map_store(e: &mut Engine) {
-    let r = syscall!(nr::MMAP, STORE_BASE, STORE_LEN, 3, 0x01 | 0x10 | 0x4000, e.own_fd(OwnFd::Store), 0);
-    if err::is(r) {
-        fail!(r);
-    }
-    scratch::map();
-}
-
-unsafe fn open_store(e: &mut Engine) {
-    store_room::reset();
-    lag::before_opening(e);
-    match Store::open(entry::store_region(), scratch::index()) {
-        Ok((store, recovered)) => {
-            e.store = Some(store);
-            e.lag.power_lost |= recovered.power_lost;
-            if recovered.lost > 0 {
-                crate::control::degrade(Degradation::OlderState);
-            }
-        }
-        Err(why) => control::unreadable(reason(why)),
-    }
-    if store_room::is_used_up() {
-        fail!(err::ENOMEM);
-    }
-}
-
-fn reason(why: OpenError) -> u32 {
-    match why {
-        OpenError::Foreign => unreadable::FOREIGN,
-        OpenError::Newer { .. } => unreadable::NEWER,
-        OpenError::PageSize { .. } => unreadable::PAGE_SIZE,
-        OpenError::TooShort { .. } => unreadable::TOO_SHORT,
-        OpenError::Scratch { .. } => unreadable::INDEX,
-        OpenError::Sync(_) => unreadable::SYNC,
-        _ => unreadable::DAMAGED,
-    }
-}
-
-/// Reads process and thread from the store into the engine; the thread's context as committed.
-unsafe fn load(e: &mut Engine, t: &mut Thread) -> ThreadContext {
-    let buf = scratch::object_buffer();
-    let store = e.store();
-    let n = store.object(object::KERNEL, 0, buf).unwrap_or(0);
-    if n != core::mem::size_of::<KernelState>() {
-        control::unreadable(unreadable::DAMAGED);
-    }
-    let kernel: KernelState = bytemuck::pod_read_unaligned(&buf[..n]);
-    e.kernel = kernel;
-    ways::begin(e);
-    taking_part::load(e);
-    gathered::load(e);
-    let n = e.store().object(object::QUEUE, 0, scratch::object_buffer()).unwrap_or(0);
-    e.queue.load(&scratch::object_buffer()[..n.min(1 << 16)]);
-    if threads::is_first_there(e) {
-        read_context(e, t)
-    } else {
-        ThreadContext::default()
-    }
-}
-
-/// The context of a thread as committed; its vector state goes into the control block.
-unsafe fn read_context(e: &mut Engine, t: &mut Thread) -> ThreadContext {
-    // The next commit saves what differs from this.
-    let page = &mut *thread::context_shadow(t);
-    if !e.store().read_page(CONTEXT_PAGE + t.place as u64 * PAGE, page).unwrap_or(false) {
-        control::unreadable(unreadable::DAMAGED);
-    }
-    let context: ThreadContext = bytemuck::pod_read_unaligned(&page[..core::mem::size_of::<ThreadContext>()]);
-    t.page.scheduling = bytemuck::pod_read_unaligned(&page[SCHEDULING_OFFSET..][..core::mem::size_of::<Scheduling>()]);
-    let vector = (context.xsave_len as usize).min(XSAVE_LEN);
-    crate::frame::reset_vector(&mut t.page.xsave.0);
-    if !without(Mutant::VectorState) {
-        t.page.xsave.0[..vector].copy_from_slice(&page[XSAVE_OFFSET..XSAVE_OFFSET + vector]);
-        sanitize(t);
-    }
-    context
-}
-
-/// What XRSTOR would refuse: the store is untrusted.
-fn sanitize(t: &mut Thread) {
-    let x = &mut t.page.xsave.0;
-    let bv = u64::from_le_bytes(x[512..520].try_into().unwrap_or([0; 8])) & t.xsave_mask;
-    x[512..520].copy_from_slice(&bv.to_le_bytes());
-    x[520..576].fill(0);
-    let mxcsr = u32::from_le_bytes(x[24..28].try_into().unwrap_or([0; 4])) & 0xffff;
-    x[24..28].copy_from_slice(&mxcsr.to_le_bytes());
-}
-
-/// Fills the control block of a thread with what the commit says of it.
-unsafe fn fill_thread(t: &mut Thread, c: &ThreadContext) {
-    t.regs = c.regs;
-    t.regs.eflags = c.regs.eflags & 0x24_0dd5 | 0x202;
-    (t.fs_base, t.gs_base) = (c.fs_base, c.gs_base);
-    if c.gs_base != 0 {
-        gs::begin();
-    }
-    t.mask = c.sigmask;
-    t.altstack = c.altstack;
-    t.tid = c.tid;
-    t.tid_address = c.tid_address;
-    t.robust_list = c.robust_list;
-    t.rseq = c.rseq;
-    t.comm = c.comm;
-    t.call = c.pending.nr as u64;
-    t.pending_call = c.pending;
-    (t.interrupted, t.by_trap, t.is_unseen) = (0, 0, false);
-}
-
-/// Gives the kernel what it has to know of the running thread.
-unsafe fn give_thread(e: &mut Engine, t: &Thread) {
-    thread::set_fs_base(t.fs_base);
-    // An anchor's clone has the anchor's name.
-    syscall!(nr::PRCTL, PR_SET_NAME, t.comm.as_ptr());
-    if t.tid_address != 0 {
-        syscall!(nr::SET_TID_ADDRESS, t.tid_address);
-    }
-    if t.robust_list[0] != 0 {
-        syscall!(nr::SET_ROBUST_LIST, t.robust_list[0], t.robust_list[1]);
-    }
-    if t.rseq[0] != 0 {
-        e.tracker.pin(t.rseq[0] & !4095);
-        syscall!(nr::RSEQ, t.rseq[0], t.rseq[1], 0, t.rseq[2]);
-    }
-}
-
 /// Where the old process id could not be had again, the program still sees the one it knows.
 unsafe fn number_processes(e: &Engine, context: &ThreadContext) {
     if syscall!(nr::GETPID) as u32 != e.kernel.pid || syscall!(nr::GETTID) as u32 != context.tid {
         crate::dispatch::answer_ids();
     }
-}
-
-/// Signals that were delivered after the commit are delivered again.
-///
-/// `sent`: the signals that the program, which is rolled back in place, has sent to itself and not taken.
-unsafe fn requeue_signals(e: &mut Engine, sent: u64) {
-    if !without(Mutant::PendingSignals) {
-        let is_stale = |info: &queued::Info| sent & signals::bit(info[0] as i32) != 0 && delivery::is_own(e, info);
-        e.queue.send_again(is_stale, sent != 0);
-    }
-    window::compare(e);
-    let known = crate::state::engine();
-    in_hand::recover(e);
-    e.store().journal_for_each(&mut |_, kind, bytes| {
-        if kind == journal::SIGNAL && bytes.len() == 128 {
-            let info: [u64; 16] = bytemuck::pod_read_unaligned(bytes);
-            let sig = info[0] as i32;
-            // Fatal ones are not repeated: the rollback is the answer to them.
-            if (1..64).contains(&sig) && !delivery::is_failure(&info) && !delivery::repeats_itself(known, &info) {
-                queued::send(&info);
-            }
-        }
-    });
-    send_missed(e);
-}
-
-/// Signals that were pending when the predecessor died, or came while there was no process. Faults are answered by the
-/// rollback, and what a timer or a broken pipe caused is caused again.
-fn send_missed(e: &Engine) {
-    const CAUSED_AGAIN: u64 = signals::FATAL | signals::bit(signals::SIGPIPE) | signals::bit(SIGALRM);
-    const DEADLY: u64 = signals::bit(signals::SIGKILL) | signals::bit(signals::SIGSTOP);
-    const STANDARD: u64 = 0x7fff_ffff;
-    let c = control();
-    let missed = c.missed.load(Acquire);
-    let kept = missed & !c.timed.load(Relaxed);
-    for sig in (1..64).filter(|&sig| kept & signals::bit(sig) != 0 && !e.queue.has(sig)) {
-        if STANDARD & !CAUSED_AGAIN & !DEADLY & signals::bit(sig) != 0 {
-            let mut info = [0; 16];
-            (info[0], info[1]) = (sig as u64, SI_KERNEL);
-            queued::send(&info);
-        } else if STANDARD & signals::bit(sig) == 0 {
-            // Nobody knows how many, and with which values.
-            degrade(Degradation::SignalLost);
-        }
-    }
-    // Who is to be stopped first has to be restored: the supervisor sees to that.
-    c.missed.fetch_and(!missed | signals::bit(signals::SIGSTOP), AcqRel);
 }

@@ -1,6 +1,7 @@
 //! The other threads of a restored process: made anew once everything that they share is back.
 
-use super::{fill_thread, give_thread, pending, read_context};
+use super::context::{fill_thread, give_thread, read_context};
+use super::pending;
 use crate::calls::{thread_birth, thread_end};
 use crate::control::fail;
 use crate::group;
