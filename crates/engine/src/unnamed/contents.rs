@@ -137,7 +137,7 @@ pub fn save(e: &mut Engine) {
 
 fn keep(e: &mut Engine, fd: i32, of: u32, come: u16) {
     const HEAD: usize = size_of::<Held>();
-    let (buf, before) = scratch::object_buffer().split_at_mut(HEAD + MOST_BYTES);
+    let buf = &mut scratch::object_buffer()[..HEAD + MOST_BYTES];
     let mut flags = 0;
     if come & (POLLHUP | POLLERR) != 0 {
         flags |= held::ENDED;
@@ -168,12 +168,7 @@ fn keep(e: &mut Engine, fd: i32, of: u32, come: u16) {
     }
     let (len, messages) = found.unwrap_or((0, 0));
     buf[..HEAD].copy_from_slice(bytemuck::bytes_of(&Held { flags, messages }));
-    let now = &buf[..HEAD + len];
-    // What waits unread is the same at many commits.
-    let n = e.store().object(object::HELD, fd as u64, before).unwrap_or(0);
-    if before.get(..n) != Some(now) {
-        e.store().put(object::HELD, fd as u64, now);
-    }
+    e.store().put(object::HELD, fd as u64, &buf[..HEAD + len]);
 }
 
 /// Copies what waits in a pipe, which stays there: how many bytes. `None`: there is more than there is room for.
