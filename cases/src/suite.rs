@@ -404,7 +404,9 @@ mod tests {
     fn every_name_in_the_tables_is_a_case() {
         let known: HashSet<&str> = cases::all().map(|case| case.name).collect();
         let tables = OTHERWISE.iter().flat_map(|(_, names)| names.iter()).chain(
-            [TELLING, WINDOW, SELF_HARMING, RENUMBERED, CUT, CONTAINED, DURABLE, DURABLE_IN_SHORT].into_iter().flatten(),
+            [TELLING, WINDOW, SELF_HARMING, RENUMBERED, CUT, CONTAINED, DURABLE, DURABLE_IN_SHORT]
+                .into_iter()
+                .flatten(),
         );
         let unknown: Vec<_> = tables.filter(|name| !known.contains(**name)).collect();
         assert_eq!(unknown, Vec::<&&str>::new());

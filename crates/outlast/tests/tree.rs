@@ -74,6 +74,26 @@ if parent == 0:
 print(os.waitpid(parent, 0)[1], flush=True)
 print(os.read(r, 4), flush=True)";
 
+/// Children one after the other, each of which is told by a signal that its parent has ended, and tells its grandparent.
+const ORPHANS: &str = "import ctypes, os, signal, time
+libc = ctypes.CDLL(None)
+r, w = os.pipe()
+def told(*_):
+    os.write(w, b'told')
+    os._exit(0)
+for n in range(10):
+    parent = os.fork()
+    if parent == 0:
+        if os.fork() == 0:
+            signal.signal(signal.SIGUSR1, told)
+            libc.prctl(1, signal.SIGUSR1)
+            os.write(w, b'ready')
+            while True:
+                time.sleep(1)
+        os.read(r, 5)
+        os._exit(3)
+    print(n, os.waitpid(parent, 0)[1], os.read(r, 4), flush=True)";
+
 /// What children use, and theirs, counts for who waits for them, also after an execve.
 const USES: &str = "import os, resource, sys
 BURN = 'import time\\nwhile time.process_time() < 0.2: pass'
@@ -329,6 +349,20 @@ print(os.waitpid(child, 0)[1])",
 #[test]
 fn the_end_of_a_parent_is_told_of_whoever_was_killed() {
     outlasts_kills(&["python3", "-c", DEATHS], 6);
+}
+
+#[test]
+fn who_is_killed_as_its_parent_ends_is_told_of_it_all_the_same() {
+    let home = Home::new();
+    let command = ["python3", "-c", ORPHANS];
+    let wanted = native(&command);
+    rounds(3, 30, |seed| {
+        let name = format!("seed-{seed}");
+        let mut child = start(&home, &name, &command);
+        let kills = harass(&home, &name, &mut child, seed, 8_000, youngest);
+        assert_same(&finish(child), &wanted, &format!("seed {seed}: {:#?}", home.log(&name)));
+        kills
+    });
 }
 
 #[test]

@@ -85,9 +85,11 @@ impl Supervisor {
     }
 
     /// Sends the process a standard signal, or its successor if it is dead.
-    pub(super) fn give(&self, signal: i32) {
+    pub(super) fn give(&mut self, signal: i32) {
         let is_there = self.recovering.is_none() && self.postponed.is_none() && self.kin.is_alive(self.pid);
         if is_there && !processes::is_ending(self.pid) {
+            // It may die when the kernel has handed it out and before it is noted.
+            self.expected.note(signal, clock::monotonic());
             // SAFETY: plain system call; the process is ours and not reaped, so that the number is its own.
             unsafe { libc::kill(self.pid, signal) };
         } else {
