@@ -69,6 +69,12 @@ void glue_system_end(struct glue_system *system);
 struct glue_component *glue_component_start(struct glue_system *system, const char *name, const char *program,
                                             const char *const arguments[], int *error);
 void glue_component_end(struct glue_component *component);
+/* The same for one that calls others: `passes` are below. Each new process of it opens the grants by glue_grant_inherited (`born` of
+ * struct glue_service). */
+struct glue_pass;
+struct glue_component *glue_component_start_with(struct glue_system *system, const char *name, const char *program,
+                                                 const char *const arguments[], const struct glue_pass *passes,
+                                                 size_t count, int *error);
 /* The process that serves now, 0 while there is none; and how often one has died. */
 pid_t glue_component_instance(const struct glue_component *component);
 uint32_t glue_component_deaths(const struct glue_component *component);
@@ -269,6 +275,8 @@ struct glue_operation {
     const char *name;
     uint32_t words;
     int bytes, file;
+    /* One more than the place of the word with the descriptor that it closes; 0: it closes none. */
+    uint32_t closes;
 };
 
 /* Moments of a call at which a failure is not the same. */
@@ -283,6 +291,9 @@ struct glue_service {
     int (*dispatch)(struct glue_call *call);
     /* NULL, or called at each point of each call, for a service that is to fail there. */
     void (*reached)(enum glue_point point, uint32_t operation);
+    /* NULL, or called once in each new process before it serves, when it may have threads: here a service opens its channels to
+     * other components. It returns 0, or an error: then the process ends, and in the end the component is given up. */
+    int (*born)(void);
 };
 
 /* A component's main function, to be called when its memory is as each instance is to begin, and while it has one thread. Serves for

@@ -35,6 +35,10 @@ impl<C: Component> Component for Faulty<C> {
         self.component.is_global()
     }
 
+    fn born(&mut self) -> std::io::Result<()> {
+        self.component.born()
+    }
+
     fn dispatch(&mut self, call: &mut Call<'_>) -> Result<(), Stop> {
         self.component.dispatch(call)
     }

@@ -5,6 +5,7 @@ pub mod by_hand;
 pub mod event;
 pub mod faulty;
 pub mod fs;
+pub mod journal;
 pub mod lock;
 pub mod memory;
 pub mod processes;
@@ -22,7 +23,7 @@ pub mod stubs {
         };
     }
 
-    stubs!(event: "event.rs", fs: "fs.rs", lock: "lock.rs", memory: "memory.rs", scheduler: "scheduler.rs", timer: "timer.rs");
+    stubs!(event: "event.rs", fs: "fs.rs", journal: "journal.rs", lock: "lock.rs", memory: "memory.rs", scheduler: "scheduler.rs", timer: "timer.rs");
 
     /// The same without tracking and recovery: what those cost is measured beside these.
     pub mod untracked {

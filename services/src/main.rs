@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use outlast_glue_rt::{run, Component};
 use outlast_services::faulty::Faulty;
 use outlast_services::stubs::untracked;
-use outlast_services::{event, fs, lock, memory, scheduler, stubs, timer};
+use outlast_services::{event, fs, journal, lock, memory, scheduler, stubs, timer};
 
 use left::{memory_without_d0, scheduler_without_g1, without_g0, without_g1, Left};
 
@@ -20,6 +20,7 @@ fn main() -> ExitCode {
         "event-without-g0" => serve(|| without_g0::Server(Left(event::Events::default()))),
         "fs-without-g1" => serve(|| without_g1::Server(Left(fs::Files::default()))),
         "fs" => serve(|| stubs::fs::Server(fs::Files::default())),
+        "journal" => serve(|| stubs::journal::Server(journal::Journals::default())),
         "lock" => serve(|| stubs::lock::Server(lock::Locks::default())),
         "memory" => serve(|| stubs::memory::Server(memory::Pages::default())),
         "memory-without-d0" => serve(|| memory_without_d0::Server(Left(memory::Pages::default()))),
@@ -35,7 +36,7 @@ fn main() -> ExitCode {
         "timer-untracked" => serve(|| untracked::timer::Server(Left(timer::Timers::default()))),
         _ => {
             eprintln!(
-                "outlast-service: expected the name of a service, event, fs, lock, memory, scheduler or timer; found `{name}`"
+                "outlast-service: expected the name of a service, event, fs, journal, lock, memory, scheduler or timer; found `{name}`"
             );
             return ExitCode::from(2);
         }

@@ -15,7 +15,7 @@ use contend::{Seen, THREADS};
 use held::{outlives_templates, stays_held};
 use outlast_glue_rt::{CallError, Channel, Interrupted, Request, System};
 use outlast_services::stubs::lock::{operation, Client};
-use support::{alive, await_that, kill, start};
+use support::{alive, await_that, kill, start, stopped};
 
 fn contend(without: Option<&str>, rounds: u32, patience: Duration) -> (Seen, u32) {
     let mut system = System::new();
@@ -80,15 +80,6 @@ fn a_template_that_dies_is_started_again_and_nobody_notices() {
     let mut system = System::new();
     let (handle, client, _) = client(&mut system);
     outlives_templates(&handle, &client);
-}
-
-/// All of its threads are: they are not at once.
-fn stopped(process: u32) -> bool {
-    let threads = std::fs::read_dir(format!("/proc/{process}/task")).expect("a process");
-    threads.flatten().all(|thread| {
-        let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
-        stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
-    })
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::ffi::{c_char, c_int};
 use outlast_glue_rt::{run, Component, Operation, Point, Stop};
 
 use crate::call::CCall;
+use crate::client::WORDS;
 use crate::error;
 use crate::memory::{slice, text};
 
@@ -15,6 +16,7 @@ pub struct COperation {
     pub words: u32,
     pub bytes: c_int,
     pub file: c_int,
+    pub closes: u32,
 }
 
 /// `struct glue_service`.
@@ -26,6 +28,7 @@ pub struct CService {
     pub global: c_int,
     pub dispatch: unsafe extern "C" fn(*mut CCall<'_, '_>) -> c_int,
     pub reached: Option<unsafe extern "C" fn(c_int, u32)>,
+    pub born: Option<unsafe extern "C" fn() -> c_int>,
 }
 
 /// Its state is memory of the process, of which every instance begins with a copy, as it was at the fork.
@@ -45,6 +48,14 @@ impl Component for Service {
 
     fn is_global(&self) -> bool {
         self.service.global != 0
+    }
+
+    fn born(&mut self) -> std::io::Result<()> {
+        // SAFETY: a function of the service's.
+        match self.service.born.map_or(0, |born| unsafe { born() }) {
+            0 => Ok(()),
+            number => Err(std::io::Error::other(error::described(number))),
+        }
     }
 
     fn dispatch(&mut self, call: &mut outlast_glue_rt::Call<'_>) -> Result<(), Stop> {
@@ -76,6 +87,7 @@ unsafe extern "C" fn glue_run(service: &CService) -> c_int {
             words: operation.words,
             bytes: operation.bytes != 0,
             file: operation.file != 0,
+            closes: operation.closes.checked_sub(1).map(|word| word as usize).filter(|word| *word < WORDS),
         }
     };
     // SAFETY: as above. It is needed until the process ends.

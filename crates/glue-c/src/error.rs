@@ -104,9 +104,9 @@ extern "C" fn glue_errno(error: c_int) -> c_int {
     }
 }
 
-#[no_mangle]
-unsafe extern "C" fn glue_describe(error: c_int, text: *mut c_char, size: usize) {
-    let sentence = match kind(error) {
+/// What it is and what to do.
+pub fn described(error: c_int) -> String {
+    match kind(error) {
         _ if error == 0 => "no error".to_string(),
         UNKNOWN => "the descriptor is not open here: use one that this client created and has not closed".into(),
         POISONOUS => "the component died again and again while it executed this very call: do not repeat it".into(),
@@ -118,7 +118,12 @@ unsafe extern "C" fn glue_describe(error: c_int, text: *mut c_char, size: usize)
             Interrupted::Failed(error) => error.to_string(),
             Interrupted::Fault { .. } => "the component died: make the call again".into(),
         },
-    };
+    }
+}
+
+#[no_mangle]
+unsafe extern "C" fn glue_describe(error: c_int, text: *mut c_char, size: usize) {
+    let sentence = described(error);
     let Some(most) = size.checked_sub(1) else { return };
     let length = (0..=most.min(sentence.len())).rev().find(|at| sentence.is_char_boundary(*at)).unwrap_or(0);
     // SAFETY: `size` bytes can be written there.

@@ -28,13 +28,29 @@ unsafe extern "C" fn glue_component_start(
     error: *mut c_int,
 ) -> *mut Handle {
     // SAFETY: see the head of `lib.rs`.
+    unsafe { glue_component_start_with(system, name, program, arguments, std::ptr::null(), 0, error) }
+}
+
+#[no_mangle]
+unsafe extern "C" fn glue_component_start_with(
+    system: &mut System,
+    name: *const c_char,
+    program: *const c_char,
+    arguments: *const *const c_char,
+    passes: *const Pass,
+    count: usize,
+    error: *mut c_int,
+) -> *mut Handle {
+    // SAFETY: see the head of `lib.rs`; each grant is taken here, once.
     unsafe {
+        let granted = |pass: &Pass| (text(pass.name), *Box::from_raw(pass.grant));
+        let grants = slice(passes, count).iter().map(granted).collect();
         let arguments: Result<Vec<String>, _> = paths(arguments).into_iter().map(OsString::into_string).collect();
         let started = match arguments {
             Err(_) => Err(error::of_io(&std::io::Error::from_raw_os_error(libc::EILSEQ))),
             Ok(arguments) => {
                 let spec = Spec { name: text(name), program: path(program).into(), arguments };
-                system.start(spec).map_err(|error| error::of_system(&error))
+                system.start_with(spec, grants).map_err(|error| error::of_system(&error))
             }
         };
         made(started, error)

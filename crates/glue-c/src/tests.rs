@@ -31,8 +31,8 @@ fn structures_and_numbers_are_as_the_header_has_them() {
         Lost "glue_lost": id, parent, epoch, creator, state, file, fields, bytes, length, asked;
         Created "glue_new": id, server, parent, creator, file, fields, bytes, length;
         Note "glue_note": field, add, value;
-        COperation "glue_operation": name, words, bytes, file;
-        CService "glue_service": operations, count, global, dispatch, reached;
+        COperation "glue_operation": name, words, bytes, file, closes;
+        CService "glue_service": operations, count, global, dispatch, reached, born;
     };
     let mut text = String::from("#include \"outlast_glue.h\"\n");
     for (name, fields, size) in &all {

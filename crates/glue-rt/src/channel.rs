@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use crate::error::CallError;
 use crate::layout::{
-    ChannelMemory, Slot, BUFFERS, CLIENTS, CLIENT_SLEEPS, DATA, DONE, FAULT, FREE, IDLE, LENT, REQUEST, REVOKE, SLOTS,
-    STATE, TORN, WORDS, WORKER_SLEEPS,
+    ChannelMemory, Slot, ABANDONED, BLOCKED, BUFFERS, CLIENTS, CLIENT_SLEEPS, DATA, DONE, FAULT, FREE, IDLE, LENT,
+    REQUEST, REVOKE, SLOTS, STATE, TORN, WORDS, WORKER_SLEEPS,
 };
 use crate::mapping::Mappings;
 use crate::memory::Shared;
@@ -119,7 +119,11 @@ impl Channel {
         let memory = Shared::map(memory.as_fd())?;
         let number = NUMBERS.fetch_add(1, Relaxed);
         let (passage, mappings, spin) = (Passage::new(socket), Mappings::default(), AtomicU32::new(100));
-        Ok(Self { shared: Arc::new(Inner { number, memory, doorbell, passage, mappings, spin }) })
+        let channel = Self { shared: Arc::new(Inner { number, memory, doorbell, passage, mappings, spin }) };
+        if channel.memory().opened.swap(1, SeqCst) != 0 {
+            channel.take_over().map_err(io::Error::other)?;
+        }
+        Ok(channel)
     }
 
     /// How long a thread looks for the reply before it sleeps; a turn is some 20 ns. Worth it between processors only.
@@ -137,6 +141,11 @@ impl Channel {
     pub(crate) fn used_in(&self, epoch: u32) -> bool {
         let used = (self.memory().used.load(Acquire) as usize).min(SLOTS);
         self.memory().slots[..used].iter().any(|slot| slot.epoch.load(Relaxed) == epoch)
+    }
+
+    /// How many threads of this client the component has wait for others.
+    pub fn waiting(&self) -> usize {
+        self.memory().slots.iter().filter(|slot| slot.state.load(Relaxed) == BLOCKED).count()
     }
 
     pub(crate) fn memory(&self) -> &ChannelMemory {
@@ -336,14 +345,15 @@ impl Channel {
             let me = unsafe { libc::gettid() } as u32;
             let free = (0..SLOTS).find(|&at| {
                 let slot = &memory.slots[at];
+                let over = || matches!(slot.state.load(SeqCst), IDLE | DONE | FAULT | TORN);
                 // One whose last owner died in a call is left alone until the call is over.
-                slot.owner.compare_exchange(0, me, SeqCst, Relaxed).is_ok() && {
-                    let over = matches!(slot.state.load(Acquire), IDLE | DONE | FAULT | TORN);
-                    if !over {
-                        slot.owner.store(0, Release);
-                    }
-                    over
+                let own = slot.owner.compare_exchange(0, me, SeqCst, Relaxed).is_ok();
+                if own && !over() {
+                    slot.owner.store(0, Release);
+                    return false;
                 }
+                // An abandoned call must be known as such until then.
+                own || over() && slot.owner.compare_exchange(ABANDONED, me, SeqCst, Relaxed).is_ok()
             });
             let slot = free.ok_or(CallError::NoSlot)?;
             memory.used.fetch_max(slot as u32 + 1, SeqCst);

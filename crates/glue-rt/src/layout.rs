@@ -45,6 +45,10 @@ pub const RECREATE: u32 = 4;
 
 /// The operation of every interface with global descriptors: `wanted` has been recovered, others may use it.
 pub const RECOVERED: u32 = u32::MAX;
+/// The operation of every interface: the client is born anew, and nobody has what it had.
+pub const FORGET: u32 = u32::MAX - 1;
+/// In place of a slot's owner: it died with its process, and whatever it called for is not to be done.
+pub const ABANDONED: u32 = u32::MAX;
 
 /// What an upcall asks of a client: to recover the descriptor, or to let go of what it has of it.
 pub const RECOVER: u32 = 0;
@@ -57,7 +61,7 @@ pub const WORKER_SLEEPS: u32 = 2;
 #[repr(C, align(64))]
 pub struct Slot {
     pub state: AtomicU32,
-    /// Client: the thread that has it, 0 none.
+    /// Client: the thread that has it, 0 none; or ABANDONED.
     pub owner: AtomicU32,
     /// 1: a worker is there or has been asked for. Set by the client, reset by the template.
     pub worker: AtomicU32,
@@ -133,6 +137,8 @@ pub struct ChannelMemory {
     pub given_up: AtomicU32,
     /// How many slots have ever been in use.
     pub used: AtomicU32,
+    /// 1: a client has it, or had.
+    pub opened: AtomicU32,
     pub upcall: Upcall,
     pub slots: [Slot; SLOTS],
     pub buffers: [Buffer; BUFFERS],
@@ -150,6 +156,10 @@ pub struct Control {
     /// Instances that died, of whatever, and those of them that were ended because they hung.
     pub deaths: AtomicU32,
     pub hangs: AtomicU32,
+    /// 1: the instance takes calls.
+    pub started: AtomicU32,
+    /// How many descriptors it knows.
+    pub descriptors: AtomicU32,
     /// Calls completed by the instance.
     pub completed: AtomicU64,
     /// From the template's noticing the death until the next instance took calls.

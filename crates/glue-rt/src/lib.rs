@@ -35,6 +35,7 @@ mod passage;
 mod policy;
 pub mod registry;
 pub mod storage;
+mod succession;
 pub mod system;
 pub mod word;
 

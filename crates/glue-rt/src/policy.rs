@@ -18,6 +18,8 @@ pub enum Verdict {
 pub struct Death {
     /// Calls that the instance had completed.
     pub completed: u64,
+    /// It had come to take calls.
+    pub started: bool,
     /// A call was being executed, not blocked.
     pub wanted: bool,
     pub lived: Duration,
@@ -32,7 +34,8 @@ pub struct Deaths {
 impl Deaths {
     pub fn judge(&mut self, death: &Death) -> Verdict {
         // One that nobody wanted anything of did not fail, unless it did so at once.
-        let failed = death.completed == 0 && (death.wanted || death.lived < Duration::from_millis(1));
+        let wanted = death.wanted || !death.started || death.lived < Duration::from_millis(1);
+        let failed = death.completed == 0 && wanted;
         self.fruitless = if failed { self.fruitless + 1 } else { 0 };
         match self.fruitless >= FRUITLESS {
             true => Verdict::GiveUp,
@@ -52,7 +55,7 @@ mod tests {
     #[test]
     fn only_deaths_in_a_row_that_served_nobody_end_a_component() {
         let mut deaths = Deaths::default();
-        let death = |completed, wanted| Death { completed, wanted, lived: Duration::from_secs(1) };
+        let death = |completed, wanted| Death { completed, started: true, wanted, lived: Duration::from_secs(1) };
         for spared in [death(1, true), death(0, false)] {
             for _ in 1..FRUITLESS {
                 assert_eq!(deaths.judge(&death(0, true)), Verdict::Reboot);
@@ -60,7 +63,7 @@ mod tests {
             assert_eq!(deaths.judge(&spared), Verdict::Reboot);
         }
         for _ in 1..FRUITLESS {
-            assert_eq!(deaths.judge(&death(0, true)), Verdict::Reboot);
+            assert_eq!(deaths.judge(&Death { started: false, ..death(0, false) }), Verdict::Reboot);
         }
         assert_eq!(deaths.judge(&death(0, true)), Verdict::GiveUp);
     }

@@ -58,6 +58,8 @@ pub struct System {
 
 struct Part {
     spec: Spec,
+    /// What it may call, for every template.
+    grants: Mutex<Vec<(String, Grant)>>,
     control: Shared<Control>,
     memory: Vec<OwnedFd>,
     /// The clients' ends of the sockets; one that was granted is no longer held here, so that its client's end is seen.
@@ -87,6 +89,12 @@ impl System {
 
     /// Starts a component and returns when it takes calls.
     pub fn start(&mut self, spec: Spec) -> Result<Handle, SystemError> {
+        self.start_with(spec, Vec::new())
+    }
+
+    /// The same for one that calls others. Each of its instances opens the grants anew, by `Grant::inherited`, when it is born
+    /// (`Component::born`).
+    pub fn start_with(&mut self, spec: Spec, grants: Vec<(String, Grant)>) -> Result<Handle, SystemError> {
         let control = Shared::<Control>::create(c"component-control")?;
         let registry = Shared::<Registry>::create(c"component-registry")?;
         // SAFETY: a plain call; the descriptor is new and ours.
@@ -110,6 +118,7 @@ impl System {
         }
         let part = Arc::new(Part {
             spec,
+            grants: Mutex::new(grants),
             control: mapped,
             memory,
             sockets: Mutex::new(sockets),
@@ -190,10 +199,12 @@ impl Part {
             // One that had just begun may have said so after that.
             self.control.instance.store(0, SeqCst);
             if status.is_ok_and(|status| status.code() == Some(GIVEN_UP)) {
-                return;
+                break;
             }
             short = if began.elapsed() < Duration::from_secs(1) { short + 1 } else { 0 };
         }
+        // Nobody will answer for it any more: others see that by its ends being gone.
+        self.grants.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.control.given_up.store(1, SeqCst);
         for memory in &self.memory[FIRST..FIRST + CHANNELS] {
             if let Ok(channel) = Shared::<ChannelMemory>::map(memory.as_fd()) {
@@ -213,6 +224,9 @@ impl Part {
         numbers.push(held.as_raw_fd());
         let mut command = Command::new(&self.spec.program);
         command.args(&self.spec.arguments).env(DESCRIPTORS, list.join(","));
+        for (name, grant) in self.grants.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            grant.again()?.pass(&mut command, name);
+        }
         let parent = std::process::id() as libc::pid_t;
         // SAFETY: between fork and exec only system calls are made.
         unsafe {
@@ -275,6 +289,11 @@ impl Handle {
         Duration::from_nanos(self.part.control.reboot_nanoseconds.load(Acquire))
     }
 
+    /// How many descriptors of its clients it knows now.
+    pub fn descriptors(&self) -> u32 {
+        self.part.control.descriptors.load(Acquire)
+    }
+
     pub fn given_up(&self) -> bool {
         self.part.control.given_up.load(Acquire) != 0
     }
@@ -283,6 +302,12 @@ impl Handle {
 impl Grant {
     pub fn open(self) -> io::Result<Channel> {
         Channel::open(self.memory, self.doorbell, self.socket)
+    }
+
+    /// The same right once more, for whoever comes after its client: who opens it last has it alone, what was open goes.
+    pub fn again(&self) -> io::Result<Self> {
+        let [memory, doorbell, socket] = [&self.memory, &self.doorbell, &self.socket].map(OwnedFd::try_clone);
+        Ok(Self { memory: memory?, doorbell: doorbell?, socket: socket? })
     }
 
     /// Gives the right to a program that is about to be started, which opens it by `Grant::inherited(name)`.

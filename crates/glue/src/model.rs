@@ -130,6 +130,11 @@ impl Function {
         self.parameters.iter().find(|p| matches!(p.kind, Kind::Bytes(_)))
     }
 
+    /// Where the descriptor that it closes is among its words.
+    pub fn closes(&self) -> Option<usize> {
+        self.words().position(|p| self.terminal && p.kind == Kind::Id)
+    }
+
     /// R0 makes this call again. Not: creations, which begin the walk or are another descriptor's; closings; and what left
     /// its effect in data that is brought back otherwise.
     pub fn replayed(&self) -> bool {

@@ -50,6 +50,15 @@ pub fn kill(process: u32, signal: i32) {
     }
 }
 
+/// All of its threads are: they are not at once.
+pub fn stopped(process: u32) -> bool {
+    let threads = std::fs::read_dir(format!("/proc/{process}/task")).expect("a process");
+    threads.flatten().all(|thread| {
+        let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
+    })
+}
+
 /// The process that serves, once there is one.
 pub fn alive(handle: &Handle) -> u32 {
     await_that(|| handle.instance() != 0 || handle.given_up());

@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Instant;
 
+use crate::error::CallError;
 use crate::layout::{CHANNELS, RECREATE, WORDS};
 use crate::registry::{Noted, Registry};
 use crate::storage::{ResourceError, Resources};
@@ -28,6 +29,13 @@ pub enum Stop {
 impl From<i32> for Stop {
     fn from(errno: i32) -> Self {
         Self::Errno(errno)
+    }
+}
+
+/// For a service that calls others: their clients are to make something of it.
+impl From<CallError> for Stop {
+    fn from(error: CallError) -> Self {
+        Self::Errno(error.errno())
     }
 }
 

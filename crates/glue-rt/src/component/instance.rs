@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use crate::futex;
 use crate::layout::{
-    ChannelMemory, Control, Slot, CHANNELS, CLIENT_SLEEPS, DATA, DONE, FAULT, RECOVER, RECOVERED, REQUEST, REVOKE,
-    RUNNING, SLOTS, STATE, UPCALL, WORDS, WORKER_SLEEPS,
+    ChannelMemory, Control, Slot, CHANNELS, CLIENT_SLEEPS, DATA, DONE, FAULT, FORGET, RECOVER, RECOVERED, REQUEST,
+    REVOKE, RUNNING, SLOTS, STATE, UPCALL, WORDS, WORKER_SLEEPS,
 };
 use crate::memory::Shared;
 use crate::passage::Passage;
@@ -54,7 +54,11 @@ struct Shop<C> {
 }
 
 /// Never returns: the process serves until it is killed.
-pub fn serve<C: Component>(component: C, memory: &Memory, started: impl FnOnce()) -> ! {
+pub fn serve<C: Component>(mut component: C, memory: &Memory, started: impl FnOnce()) -> ! {
+    if let Err(error) = component.born() {
+        eprintln!("component: cannot begin: {error}");
+        std::process::exit(1);
+    }
     let epoch = memory.control.epoch.load(Acquire);
     let operations = component.operations();
     let storage = memory.storage.try_clone().expect("a descriptor for the storage");
@@ -127,11 +131,15 @@ impl<C: Component> Shop<C> {
             self.monitor.recovered(slot.wanted.load(Relaxed), channel as u32, slot);
             return wake(slot);
         }
+        let place = (channel * SLOTS + at) as u64;
+        if slot.operation.load(Relaxed) == FORGET {
+            self.monitor.forget(channel as u32, slot, place);
+            return wake(slot);
+        }
         let Some(mut incoming) = self.read(channel, at) else {
             self.monitor.publish(slot, -libc::EINVAL);
             return wake(slot);
         };
-        let place = (channel * SLOTS + at) as u64;
         loop {
             match self.monitor.serve(&incoming, slot, &memory.data[at], &self.passages[channel], place) {
                 Outcome::Published => return,

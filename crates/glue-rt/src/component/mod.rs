@@ -4,6 +4,7 @@ mod call;
 mod epoch;
 mod instance;
 mod monitor;
+mod succession;
 mod template;
 
 pub use call::{Call, Stop};
@@ -19,6 +20,8 @@ pub struct Operation {
     pub bytes: bool,
     /// An open file may.
     pub file: bool,
+    /// The word with the descriptor that it closes.
+    pub closes: Option<usize>,
 }
 
 /// Moments of a call at which a failure is not the same.
@@ -45,6 +48,12 @@ pub trait Component: Send + 'static {
 
     /// Descriptors keep their ids through micro-reboots, and every client may use them.
     fn is_global(&self) -> bool;
+
+    /// Called once in each instance before it serves, when its process may have threads: here a service opens its channels to other
+    /// components. One that cannot begin is micro-rebooted, in the end given up.
+    fn born(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 
     /// Serves a call, or says why not; then the service is as if the call had not been made.
     fn dispatch(&mut self, call: &mut Call<'_>) -> Result<(), Stop>;

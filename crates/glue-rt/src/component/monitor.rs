@@ -6,7 +6,9 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use crate::layout::{ChannelMemory, Control, Slot, BLOCKED, CLIENT_SLEEPS, DONE, RUNNING, SLOTS, TRY, WOKEN};
+use crate::layout::{
+    ChannelMemory, Control, Slot, ABANDONED, BLOCKED, CLIENT_SLEEPS, DONE, RUNNING, SLOTS, TRY, WOKEN,
+};
 use crate::memory::Shared;
 use crate::passage::Passage;
 use crate::registry::Registry;
@@ -18,27 +20,27 @@ use super::instance::Memory;
 use super::{Component, Point};
 
 pub struct Monitor<C> {
-    inside: Mutex<Inside<C>>,
+    pub(super) inside: Mutex<Inside<C>>,
     pub registry: Arc<Shared<Registry>>,
     pub control: Arc<Shared<Control>>,
-    channels: Arc<Vec<Shared<ChannelMemory>>>,
-    global: bool,
+    pub(super) channels: Arc<Vec<Shared<ChannelMemory>>>,
+    pub(super) global: bool,
     pub epoch: u32,
 }
 
-struct Inside<C> {
-    component: C,
-    knowns: Knowns,
-    resources: Resources,
+pub(super) struct Inside<C> {
+    pub component: C,
+    pub knowns: Knowns,
+    pub resources: Resources,
     /// Calls done, in the order of their effects.
-    count: u32,
-    waiters: HashMap<u64, Vec<Waiter>>,
+    pub count: u32,
+    pub waiters: HashMap<u64, Vec<Waiter>>,
 }
 
 /// A thread that waits, and the place of its call.
-struct Waiter {
+pub(super) struct Waiter {
     condition: Arc<Condvar>,
-    place: u64,
+    pub place: u64,
 }
 
 /// What is left to do outside the monitor.
@@ -64,7 +66,7 @@ impl<C: Component> Monitor<C> {
         Self { inside: Mutex::new(inside), registry, control, channels: memory.channels.clone(), global, epoch }
     }
 
-    fn enter(&self) -> MutexGuard<'_, Inside<C>> {
+    pub(super) fn enter(&self) -> MutexGuard<'_, Inside<C>> {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -81,6 +83,10 @@ impl<C: Component> Monitor<C> {
         let mut guard = self.enter();
         loop {
             let inside = &mut *guard;
+            if slot.owner.load(SeqCst) == ABANDONED {
+                self.publish(slot, -libc::ECANCELED);
+                break;
+            }
             let mut call = Call::new(incoming, &inside.knowns, &self.registry, &mut inside.resources, self.global);
             inside.component.reached(Point::Begun, incoming.operation);
             let outcome = inside.component.dispatch(&mut call);
@@ -113,6 +119,7 @@ impl<C: Component> Monitor<C> {
                             inside.knowns.remove(&id);
                         }
                         change.apply(&mut inside.knowns, incoming.client, recreated && self.global);
+                        self.control.descriptors.store(inside.knowns.len() as u32, Relaxed);
                     }
                     let token = if answer_file.is_some() { sequence } else { 0 };
                     if let Some(file) = answer_file {
@@ -130,14 +137,7 @@ impl<C: Component> Monitor<C> {
                     slot.answer_length.store(if fits { answer_bytes.len() as u32 } else { 0 }, Relaxed);
                     slot.tracked.store(u32::from(!changes.is_empty()), Relaxed);
                     for id in wakes {
-                        for waiter in inside.waiters.remove(&id).unwrap_or_default() {
-                            // From now on it can be seen whether it does go on.
-                            if let Some(channel) = self.channels.get(waiter.place as usize / SLOTS) {
-                                let state = &channel.slots[waiter.place as usize % SLOTS].state;
-                                let _ = state.compare_exchange(BLOCKED, WOKEN, SeqCst, SeqCst);
-                            }
-                            waiter.condition.notify_all();
-                        }
+                        inside.waiters.remove(&id).unwrap_or_default().iter().for_each(|waiter| self.wake(waiter));
                     }
                     inside.component.reached(Point::Committed, incoming.operation);
                     self.publish(slot, status);
@@ -189,6 +189,16 @@ impl<C: Component> Monitor<C> {
             futex::wake(&slot.state);
         }
         Outcome::Published
+    }
+
+    /// The thread tries again.
+    pub(super) fn wake(&self, waiter: &Waiter) {
+        // From now on it can be seen whether it does go on.
+        if let Some(channel) = self.channels.get(waiter.place as usize / SLOTS) {
+            let state = &channel.slots[waiter.place as usize % SLOTS].state;
+            let _ = state.compare_exchange(BLOCKED, WOKEN, SeqCst, SeqCst);
+        }
+        waiter.condition.notify_all();
     }
 
     /// The client that recovers a descriptor has walked it to its state: others may use it.

@@ -41,11 +41,13 @@ pub fn run<C: Component + Clone>(boot: impl FnOnce() -> C) -> io::Error {
     loop {
         let born = Instant::now();
         memory.control.completed.store(0, SeqCst);
+        memory.control.started.store(0, SeqCst);
         let started = || {
             // Known before the first call is taken, also to those who are quicker than the template.
             memory.control.instance.store(std::process::id(), Release);
             let took = noticed.elapsed().as_nanos() as u64;
             memory.control.reboot_nanoseconds.store(took, Release);
+            memory.control.started.store(1, Release);
         };
         // SAFETY: this process has one thread, so that the child may do anything.
         match unsafe { libc::fork() } {
@@ -68,7 +70,8 @@ pub fn run<C: Component + Clone>(boot: impl FnOnce() -> C) -> io::Error {
             }
         }
         let wanted = begin_epoch(&memory);
-        let death = Death { completed: memory.control.completed.load(SeqCst), wanted, lived: born.elapsed() };
+        let (completed, started) = (memory.control.completed.load(SeqCst), memory.control.started.load(SeqCst) != 0);
+        let death = Death { completed, started, wanted, lived: born.elapsed() };
         if deaths.judge(&death) == Verdict::GiveUp {
             give_up(&memory);
         }

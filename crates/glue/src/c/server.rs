@@ -112,11 +112,12 @@ pub fn write(writer: &Writer, text: &mut Text) {
     for function in &interface.functions {
         let sums = if function.creates.is_some() { interface.sums().len() } else { 0 };
         text.line(&format!(
-            "{{ .name = {:?}, .words = {}, .bytes = {}, .file = {} }},",
+            "{{ .name = {:?}, .words = {}, .bytes = {}, .file = {}, .closes = {} }},",
             function.name,
             function.words().count() + sums,
             u32::from(function.bytes().is_some()),
-            u32::from(function.creates.is_some() && !interface.files().is_empty())
+            u32::from(function.creates.is_some() && !interface.files().is_empty()),
+            function.closes().map_or(0, |word| word + 1)
         ));
     }
     text.close("};");
@@ -127,6 +128,7 @@ pub fn write(writer: &Writer, text: &mut Text) {
     text.line(&format!(".global = {},", u32::from(interface.properties.global)));
     text.line(".dispatch = dispatch,");
     text.line(".reached = NULL,");
+    text.line(".born = NULL,");
     text.close("};");
 }
 

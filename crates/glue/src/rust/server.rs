@@ -27,6 +27,10 @@ pub fn write(writer: &Writer, text: &mut Text) {
             result(function)
         ));
     }
+    text.line("/// Called in each new process before it serves: here channels to other components are opened.");
+    text.open("fn born(&mut self) -> std::io::Result<()> {");
+    text.line("Ok(())");
+    text.close("}");
     if interface.subtrees() {
         text.line("/// What is closed with the descriptor, and which clients are to let go of it first.");
         text.open("fn held(&mut self, client: u32, id: u64) -> Result<Vec<(u32, u64)>, Stop> {");
@@ -78,11 +82,12 @@ pub fn write(writer: &Writer, text: &mut Text) {
     for function in &interface.functions {
         let sums = if function.creates.is_some() { interface.sums().len() } else { 0 };
         text.line(&format!(
-            "Operation {{ name: {:?}, words: {}, bytes: {}, file: {} }},",
+            "Operation {{ name: {:?}, words: {}, bytes: {}, file: {}, closes: {:?} }},",
             function.name,
             function.words().count() + sums,
             function.bytes().is_some(),
-            function.creates.is_some() && !interface.files().is_empty()
+            function.creates.is_some() && !interface.files().is_empty(),
+            function.closes()
         ));
     }
     text.close("]");
@@ -90,6 +95,10 @@ pub fn write(writer: &Writer, text: &mut Text) {
     text.blank();
     text.open("fn is_global(&self) -> bool {");
     text.line(&interface.properties.global.to_string());
+    text.close("}");
+    text.blank();
+    text.open("fn born(&mut self) -> std::io::Result<()> {");
+    text.line("self.0.born()");
     text.close("}");
     text.blank();
     text.open("fn dispatch(&mut self, call: &mut Call<'_>) -> Result<(), Stop> {");
