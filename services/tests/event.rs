@@ -5,7 +5,8 @@ mod support;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use outlast_glue_rt::{CallError, Handle, System};
+use outlast_glue_rt::{CallError, Channel, Handle, System};
+use outlast_services::by_hand;
 use outlast_services::stubs::event::Client;
 use support::{kill_instance, start, while_killed, Chance};
 
@@ -19,15 +20,58 @@ mod without_r0 {
     include!(concat!(env!("OUT_DIR"), "/event_without_r0.rs"));
 }
 
-fn channel(handle: &Handle) -> outlast_glue_rt::Channel {
+fn channel(handle: &Handle) -> Channel {
     handle.grant().expect("a channel").open().expect("a channel")
 }
 
+/// The service's calls, by whatever stubs.
+trait Calls: Sync {
+    fn event_split(&self, parent: u64, group: i32) -> Result<u64, CallError>;
+    fn event_wait(&self, event: u64) -> Result<i32, CallError>;
+    fn event_trigger(&self, event: u64) -> Result<i32, CallError>;
+    fn event_free(&self, event: u64) -> Result<i32, CallError>;
+}
+
+macro_rules! calls {
+    ($($client:ty),*) => {
+        $(impl Calls for $client {
+            fn event_split(&self, parent: u64, group: i32) -> Result<u64, CallError> {
+                <$client>::event_split(self, parent, group)
+            }
+
+            fn event_wait(&self, event: u64) -> Result<i32, CallError> {
+                <$client>::event_wait(self, event)
+            }
+
+            fn event_trigger(&self, event: u64) -> Result<i32, CallError> {
+                <$client>::event_trigger(self, event)
+            }
+
+            fn event_free(&self, event: u64) -> Result<i32, CallError> {
+                <$client>::event_free(self, event)
+            }
+        })*
+    };
+}
+
+calls!(Client, by_hand::event::Client);
+
 #[test]
 fn every_trigger_of_one_client_is_waited_for_once_by_another_while_the_component_is_killed() {
+    each_trigger_is_waited_for(Client::new, Client::new);
+}
+
+#[test]
+fn recovery_that_is_written_by_hand_loses_no_trigger_either_also_beside_the_generated_one() {
+    each_trigger_is_waited_for(by_hand::event::Client::new, by_hand::event::Client::new);
+    each_trigger_is_waited_for(by_hand::event::Client::new, Client::new);
+    each_trigger_is_waited_for(Client::new, by_hand::event::Client::new);
+}
+
+fn each_trigger_is_waited_for<A: Calls, B: Calls>(one: fn(Channel) -> A, other: fn(Channel) -> B) {
     let mut system = System::new();
     let handle = start(&mut system, "event");
-    let (here, there) = (Client::new(channel(&handle)), Client::new(channel(&handle)));
+    let (here, there) = (one(channel(&handle)), other(channel(&handle)));
     let group = here.event_split(0, 1).expect("an event");
     // Each client makes one, so that each needs the other to recover what it triggers.
     let ping = here.event_split(group, 1).expect("an event");
@@ -118,9 +162,18 @@ fn without_g0_the_component_does_not_know_what_another_client_needs() {
 
 #[test]
 fn a_trigger_ends_one_wait_of_many_threads_though_others_recover_the_event_for_them() {
+    a_trigger_ends_one_wait(Client::new);
+}
+
+#[test]
+fn recovery_that_is_written_by_hand_ends_one_wait_for_each_trigger_too() {
+    a_trigger_ends_one_wait(by_hand::event::Client::new);
+}
+
+fn a_trigger_ends_one_wait<C: Calls>(client: fn(Channel) -> C) {
     let mut system = System::new();
     let handle = start(&mut system, "event");
-    let (here, there) = (Client::new(channel(&handle)), Client::new(channel(&handle)));
+    let (here, there) = (client(channel(&handle)), client(channel(&handle)));
     let event = here.event_split(0, 0).expect("an event");
     let (ended, over) = (AtomicU32::new(0), AtomicU32::new(0));
     let mut chance = Chance::new();

@@ -3,15 +3,19 @@
 #[path = "support/oracle.rs"]
 mod oracle;
 mod support;
+#[path = "support/user.rs"]
+mod user;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use oracle::{Said, Twin};
-use outlast_glue_rt::{CallError, Handle, System};
-use outlast_services::fs::{APPEND, CREATE, EXCLUSIVE, FOLDER, TRUNCATE};
+use oracle::Twin;
+use outlast_glue_rt::{CallError, Channel, Handle, System};
+use outlast_services::by_hand;
+use outlast_services::fs::{APPEND, CREATE, FOLDER};
 use outlast_services::stubs::fs::Client;
 use support::{kill_instance, start, while_killed, Chance};
+use user::{alike, said, same, Files, User};
 
 mod without_d1 {
     #![allow(unused_imports, dead_code, unused_variables, non_camel_case_types, clippy::all)]
@@ -22,164 +26,26 @@ fn channel(handle: &Handle) -> outlast_glue_rt::Channel {
     handle.grant().expect("a channel").open().expect("a channel")
 }
 
-fn said<T>(result: Result<T, CallError>) -> Said<T> {
-    result.map_err(|error| match error {
-        CallError::Service(errno) => errno,
-        error => panic!("{error}"),
-    })
-}
-
-/// Names in a folder.
-fn list(client: &Client, folder: u64) -> Said<Vec<Vec<u8>>> {
-    let mut all = Vec::new();
-    loop {
-        let (count, names) = said(client.fs_list(folder, 300, all.len() as u32))?;
-        let before = all.len();
-        all.extend(names.split(|byte| *byte == 0).filter(|name| !name.is_empty()).map(<[u8]>::to_vec));
-        assert_eq!(all.len(), before + count as usize);
-        if count == 0 {
-            return Ok(all);
-        }
-    }
-}
-
-/// The same bytes; where they are not, not all of them are shown.
-fn alike(here: &Said<Vec<u8>>, there: &Said<Vec<u8>>) {
-    if let (Ok(ours), Ok(theirs)) = (here, there) {
-        let first = ours.iter().zip(theirs).position(|(one, other)| one != other);
-        let lengths = (ours.len(), theirs.len());
-        assert!(first.is_none() && lengths.0 == lengths.1, "they differ at {first:?}; lengths {lengths:?}");
-    } else {
-        assert_eq!(here.as_ref().map(Vec::len), there.as_ref().map(Vec::len));
-    }
-}
-
-/// One client and what it has open, here and there.
-struct User {
-    client: Client,
-    chance: Chance,
-    top: (u64, Twin),
-    open: Vec<(u64, Twin)>,
-}
-
-impl User {
-    fn name(&mut self) -> Vec<u8> {
-        let mut part =
-            || [b"one".to_vec(), b"two".to_vec(), b"a-longer-name".to_vec()][self.chance.below(3) as usize].clone();
-        let name = part();
-        let inner = part();
-        match self.chance.below(3) {
-            0 => [name, inner].join(&b'/'),
-            _ => name,
-        }
-    }
-
-    fn step(&mut self) {
-        let which = self.chance.below(12);
-        if self.open.is_empty() || which < 3 && self.open.len() < 12 {
-            return self.open_one();
-        }
-        let at = self.chance.below(self.open.len() as u64) as usize;
-        let (file, twin) = self.open[at].clone();
-        let client = &self.client;
-        let chance = &mut self.chance;
-        match which {
-            0..=4 => {
-                let byte = chance.below(256) as u8;
-                let data: Vec<u8> = (0..chance.below(4097)).map(|at| byte.wrapping_add(at as u8)).collect();
-                assert_eq!(said(client.fs_write(file, &data)).map(|(count, _)| count as usize), twin.write(&data));
-            }
-            5 | 6 => {
-                let most = chance.below(4097) as usize;
-                alike(&said(client.fs_read(file, most as u32)).map(|(_, data, _)| data), &twin.read(most));
-            }
-            7 => {
-                let (whence, to) = (chance.below(3) as u32, chance.below(20_000) as i64 - 5_000);
-                assert_eq!(
-                    said(client.fs_seek(file, whence, to)).map(|(there, _)| there as u64),
-                    twin.seek(whence, to)
-                );
-            }
-            8 => {
-                let size = chance.below(20_000);
-                assert_eq!(said(client.fs_truncate(file, size)).map(drop), twin.truncate(size));
-            }
-            9 => {
-                let name = self.name();
-                assert_eq!(said(self.client.fs_rename(file, &name)).map(drop), twin.rename(&name), "{name:?}");
-            }
-            10 if chance.below(2) == 0 => assert_eq!(said(client.fs_remove(file)).map(drop), twin.remove()),
-            10 => {
-                let size = said(client.fs_status(file)).map(|(_, size, folder)| (size, folder == 1));
-                assert_eq!(size, twin.size());
-                assert_eq!(list(client, file), twin.list());
-            }
-            _ => {
-                client.fs_release(file).expect("ours");
-                self.open.swap_remove(at);
-            }
-        }
-    }
-
-    fn open_one(&mut self) {
-        let folders: Vec<(u64, Twin)> = self.open.iter().filter(|(_, twin)| twin.folder).cloned().collect();
-        let below = match self.chance.below(3) {
-            0 if !folders.is_empty() => &folders[self.chance.below(folders.len() as u64) as usize],
-            _ => &self.top,
-        };
-        let (parent, twin) = below.clone();
-        let name = self.name();
-        let mut flags = if self.chance.below(3) == 0 { FOLDER } else { 0 };
-        for (flag, one_in) in [(TRUNCATE, 5), (APPEND, 4)] {
-            flags |= if flags & FOLDER == 0 && self.chance.below(one_in) == 0 { flag } else { 0 };
-        }
-        flags |= [0, CREATE, CREATE, CREATE | EXCLUSIVE][self.chance.below(4) as usize];
-        match (said(self.client.fs_split(parent, &name, flags)), twin.open(&name, flags)) {
-            (Ok((file, _)), Ok(twin)) => self.open.push((file, twin)),
-            (here, there) => assert_eq!(here.map(drop), there.map(drop), "{name:?} {flags}"),
-        }
-    }
-}
-
-/// Everything below is the same here and there.
-fn same(client: &Client, folder: u64, twin: &Twin) -> usize {
-    let names = list(client, folder).expect("a folder");
-    assert_eq!(Ok(&names), twin.list().as_ref());
-    let mut count = names.len();
-    for name in names {
-        match name.strip_suffix(b"/") {
-            Some(name) => {
-                let (inner, _) = client.fs_split(folder, name, FOLDER).expect("a folder");
-                count += same(client, inner, &twin.open(name, FOLDER).expect("a folder"));
-            }
-            None => {
-                let (file, _) = client.fs_split(folder, &name, 0).expect("a file");
-                let there = twin.open(&name, 0).expect("a file");
-                loop {
-                    let (_, data, _) = client.fs_read(file, 4096).expect("data");
-                    let over = data.is_empty();
-                    alike(&Ok(data), &there.read(4096));
-                    if over {
-                        break;
-                    }
-                }
-            }
-        }
-    }
-    count
+#[test]
+fn nobody_can_tell_it_from_the_kernels_while_it_is_killed() {
+    is_as_the_kernels(Client::new);
 }
 
 #[test]
-fn nobody_can_tell_it_from_the_kernels_while_it_is_killed() {
+fn recovery_that_is_written_by_hand_makes_it_no_other_one() {
+    is_as_the_kernels(by_hand::fs::Client::new);
+}
+
+fn is_as_the_kernels<F: Files>(client: fn(Channel) -> F) {
     const CLIENTS: usize = 12;
     const STEPS: u32 = 500;
     let mut system = System::new();
     let handle = start(&mut system, "fs");
     let folder = tempfile::tempdir_in("/dev/shm").expect("a folder");
     let mut chance = Chance::new();
-    let mut users: Vec<User> = (0..CLIENTS)
+    let mut users: Vec<User<F>> = (0..CLIENTS)
         .map(|number| {
-            let client = Client::new(channel(&handle));
+            let client = client(channel(&handle));
             let name = number.to_string();
             std::fs::create_dir(folder.path().join(&name)).expect("a folder");
             let (top, _) = client.fs_split(0, name.as_bytes(), CREATE | FOLDER).expect("a folder");
@@ -208,7 +74,7 @@ fn nobody_can_tell_it_from_the_kernels_while_it_is_killed() {
     });
     kill_instance(&handle);
     // Whoever comes later finds the same.
-    let client = Client::new(channel(&handle));
+    let client = client(channel(&handle));
     let (root, _) = client.fs_split(0, b"", FOLDER).expect("the root");
     let count = same(&client, root, &Twin::root(folder.path()));
     println!("{kills} kills, {steps} steps, {count} names in the end");

@@ -56,7 +56,11 @@ fn ask_until(web: &Web, chance: &mut Chance, enough: impl Fn(u64) -> bool + Sync
 }
 
 fn outlives(components: &[&str], kills: u32) {
-    let mut web = Web::start(&files(), &PATIENT);
+    outlives_by(&[], components, kills);
+}
+
+fn outlives_by(stubs: &[&str], components: &[&str], kills: u32) {
+    let mut web = Web::start(&files(), &[&PATIENT, stubs].concat());
     let mut chance = Chance::new();
     let mut asking = chance.fork();
     let (requests, killed) = web.while_killed(components, &mut chance, |killed: &Kills| {
@@ -99,6 +103,11 @@ fn clients_do_not_notice_that_the_timer_is_killed() {
 #[test]
 fn clients_do_not_notice_that_any_component_is_killed_at_any_time() {
     outlives(&COMPONENTS, 120);
+}
+
+#[test]
+fn clients_do_not_notice_either_where_recovery_is_written_by_hand() {
+    outlives_by(&["--stubs", "hand"], &COMPONENTS, 120);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Requests a second of the web server on six components, by stubs that recover and by such that do not, with a crash now and then
+//! Requests a second of the web server on six components, by stubs that recover, written by hand or by glue, and by such that do not, with a crash now and then
 //! in one component after the other, beside Apache and nginx where they are installed: SuperGlue's Figure 7.
 
 mod crashes;
@@ -75,10 +75,10 @@ fn main() -> ExitCode {
 /// How many requests failed.
 fn measure(options: &Options) -> Result<u64, Box<dyn std::error::Error>> {
     let page: Vec<u8> = (0..options.bytes).map(|at| b'a' + (at % 26) as u8).collect();
-    let ours = [Server::Base, Server::Glue, Server::Crashes];
+    let others = [Server::Apache, Server::Nginx];
     let wanted: Vec<Server> = Server::ALL
         .into_iter()
-        .filter(|server| server.installed() && (!options.alone || ours.contains(server)))
+        .filter(|server| server.installed() && !(options.alone && others.contains(server)))
         .collect();
     let moments = crashes::moments(options.crash_every, options.length);
     let mut runs = Vec::new();
@@ -123,7 +123,7 @@ fn one_run(server: Server, page: &[u8], moments: &[Duration], options: &Options)
     let process = running.process();
     let before = crashes::instances(process);
     let (load, crashes) = std::thread::scope(|scope| {
-        let killer = (server == Server::Crashes).then(|| scope.spawn(move || crashes::run(process, moments)));
+        let killer = server.crashes().then(|| scope.spawn(move || crashes::run(process, moments)));
         let load = load::ask(&site, options.clients as usize, options.keep_alive, options.length);
         (load, killer.and_then(|killer| killer.join().ok()).unwrap_or_default())
     });

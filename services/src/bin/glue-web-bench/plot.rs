@@ -7,8 +7,15 @@ use plotters::prelude::*;
 use crate::crashes::Crash;
 use crate::results::Measured;
 
-const COLOURS: [RGBColor; 5] =
-    [RGBColor(90, 90, 90), RGBColor(0, 90, 180), RGBColor(170, 20, 40), RGBColor(190, 80, 0), RGBColor(0, 140, 80)];
+const COLOURS: [RGBColor; 7] = [
+    RGBColor(90, 90, 90),
+    RGBColor(110, 60, 170),
+    RGBColor(0, 90, 180),
+    RGBColor(200, 110, 170),
+    RGBColor(170, 20, 40),
+    RGBColor(190, 80, 0),
+    RGBColor(0, 140, 80),
+];
 
 /// As SVG; on a logarithmic scale, for the servers are far apart. Tenths of a second are too few requests to be shown one by one: a
 /// point is the mean of half a second.

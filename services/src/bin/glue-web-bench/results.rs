@@ -65,7 +65,7 @@ pub fn measured(server: Server, runs: &[Run], length: Duration, moments: &[Crash
     names.truncate(crate::crashes::COMPONENTS.len());
     for component in names {
         let of = |run: &&Run| -> Vec<Dip> {
-            let list = if server == Server::Crashes { &run.crashes } else { moments };
+            let list = if server.crashes() { &run.crashes } else { moments };
             let these = list.iter().filter(|crash| crash.component == component);
             these.map(|crash| dip(&run.load, length, crash.at, after)).collect()
         };
@@ -97,7 +97,9 @@ pub fn tables(all: &[Measured]) -> String {
             one.server, one.mean, one.deviation, one.failed
         ));
     }
-    if let (Some(crashed), Some(quiet)) = (find(Server::Crashes), find(Server::Glue)) {
+    for (crashes, without) in [(Server::HandCrashes, Server::Hand), (Server::Crashes, Server::Glue)] {
+        let (Some(crashed), Some(quiet)) = (find(crashes), find(without)) else { continue };
+        text.push_str(&format!("\n{}:\n", crashed.server));
         text.push_str(
             "\n| crash of | crashes | lowest tenth of a second | until as before | longest without an answer |\n",
         );

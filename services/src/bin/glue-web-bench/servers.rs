@@ -14,21 +14,41 @@ use tempfile::TempDir;
 pub enum Server {
     /// Ours, by stubs without tracking and recovery.
     Base,
+    /// Ours, by stubs of which those of locks, events and files are written by hand, in the manner of C3.
+    Hand,
     /// Ours, by those that glue writes for applications.
     Glue,
-    /// The same while its components are killed.
+    /// The same two while their components are killed.
+    HandCrashes,
     Crashes,
     Apache,
     Nginx,
 }
 
 impl Server {
-    pub const ALL: [Self; 5] = [Self::Base, Self::Glue, Self::Crashes, Self::Apache, Self::Nginx];
+    pub const ALL: [Self; 7] =
+        [Self::Base, Self::Hand, Self::Glue, Self::HandCrashes, Self::Crashes, Self::Apache, Self::Nginx];
+
+    /// Whether its components are killed.
+    pub fn crashes(self) -> bool {
+        matches!(self, Self::HandCrashes | Self::Crashes)
+    }
+
+    /// The stubs that ours calls by.
+    fn stubs(self) -> &'static str {
+        match self {
+            Self::Base => "base",
+            Self::Hand | Self::HandCrashes => "hand",
+            _ => "glue",
+        }
+    }
 
     pub fn name(self) -> &'static str {
         match self {
             Self::Base => "base",
+            Self::Hand => "base + by hand",
             Self::Glue => "base + glue",
+            Self::HandCrashes => "base + by hand, with crashes",
             Self::Crashes => "base + glue, with crashes",
             Self::Apache => "Apache",
             Self::Nginx => "nginx",
@@ -80,9 +100,16 @@ pub fn start(server: Server, page: &[u8], workers: u32) -> io::Result<Running> {
     std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755))?;
     let mut command = match server.program() {
         None => {
-            let stubs = if server == Server::Base { "base" } else { "glue" };
             let mut command = Command::new(std::env::current_exe()?.with_file_name("outlast-web"));
-            command.args(["--listen", "127.0.0.1:0", "--stubs", stubs, "--workers", &workers.to_string(), "--root"]);
+            command.args([
+                "--listen",
+                "127.0.0.1:0",
+                "--stubs",
+                server.stubs(),
+                "--workers",
+                &workers.to_string(),
+                "--root",
+            ]);
             command.arg(&root).stdout(Stdio::piped());
             let mut child = command.spawn()?;
             let mut line = String::new();
