@@ -2,6 +2,9 @@
 
 mod support;
 
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
 use outlast_glue_rt::{CallError, Channel, Handle, Spec, System};
 use outlast_services::journal::FILES;
 use outlast_services::stubs::{fs, journal};
@@ -122,32 +125,27 @@ fn what_a_dead_instance_had_open_in_another_component_is_closed_there() {
 }
 
 #[test]
-fn who_takes_a_channel_over_finds_nothing_of_who_had_it_nor_does_what_was_asked_for_happen() {
-    use outlast_glue_rt::{Interrupted, Request};
-    use outlast_services::stubs::lock::{operation, Client};
+fn who_takes_a_channel_over_from_the_dead_finds_nothing_of_theirs_nor_does_what_they_asked_for_happen() {
+    use outlast_services::stubs::lock::Client;
     let mut system = System::new();
     let lock = start(&mut system, "lock");
     let grant = lock.grant().expect("a channel");
-    let next = grant.again().expect("a descriptor");
-    let dead = grant.open().expect("a channel");
-    let client = Client::new(dead.clone());
-    let held = client.lock_alloc().expect("a lock");
-    client.lock_take(held, 1).expect("free");
-    let free = client.lock_alloc().expect("a lock");
-    let waits = std::thread::spawn({
-        let (dead, epoch) = (dead.clone(), dead.epoch());
-        // The component numbers them from 1.
-        move || dead.call(&Request { operation: operation::LOCK_TAKE, epoch, words: &[1, 2], ..Request::default() })
-    });
-    await_that(|| dead.waiting() == 1);
-    let client = Client::new(next.open().expect("a channel"));
-    let refused = |error: CallError| assert_eq!(error, CallError::Refused(libc::ECANCELED));
-    match waits.join().expect("a thread that does not panic") {
-        Err(Interrupted::Failed(error)) => refused(error),
-        other => panic!("{other:?}"),
+    let mut chance = Chance::new();
+    // Of its threads one holds a lock, and others wait for it.
+    for _ in 0..25 {
+        let mut contenders = Command::new(env!("CARGO_BIN_EXE_lock-contenders"));
+        contenders.args(["20", "1000000"]).stdout(Stdio::null());
+        grant.again().expect("a descriptor").pass(&mut contenders, "lock");
+        let mut contenders = contenders.spawn().expect("it starts");
+        await_that(|| lock.descriptors() == 1);
+        std::thread::sleep(Duration::from_micros(chance.below(20_000)));
+        contenders.kill().expect("ours");
+        contenders.wait().expect("a child");
     }
+    let channel = grant.open().expect("a channel");
+    await_that(|| channel.waiting() == 0);
     assert_eq!((lock.descriptors(), lock.deaths().0), (0, 0));
-    assert!(client.lock_pretake(free, 1).is_err());
+    let client = Client::new(channel);
     let new = client.lock_alloc().expect("a lock");
     assert_eq!(client.lock_take(new, 1), Ok(0));
 }

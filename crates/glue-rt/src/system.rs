@@ -304,7 +304,8 @@ impl Grant {
         Channel::open(self.memory, self.doorbell, self.socket)
     }
 
-    /// The same right once more, for whoever comes after its client: who opens it last has it alone, what was open goes.
+    /// The same right once more, for whoever comes after its client when that is dead: who opens it then finds nothing open, and nothing
+    /// that was asked for happens any more.
     pub fn again(&self) -> io::Result<Self> {
         let [memory, doorbell, socket] = [&self.memory, &self.doorbell, &self.socket].map(OwnedFd::try_clone);
         Ok(Self { memory: memory?, doorbell: doorbell?, socket: socket? })
