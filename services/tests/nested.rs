@@ -50,7 +50,7 @@ fn every_entry_is_there_once_and_in_order_while_the_journals_and_their_file_syst
     const ENTRIES: u64 = 80;
     let mut chance = Chance::new();
     let (mut deaths, mut below, mut run) = (0, 0, 0);
-    while deaths < 40 || below < 40 {
+    while deaths < 100 || below < 100 {
         run += 1;
         let mut system = System::new();
         let (journals, files) = both(&mut system, [&[], &[]]);

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
-use crate::layout::{Slot, SLOTS, WORDS};
+use crate::layout::{Slot, ABANDONED, SLOTS, WORDS};
 
 use super::call::{Call, Incoming};
 use super::monitor::{Inside, Monitor};
@@ -14,6 +14,10 @@ impl<C: Component> Monitor<C> {
     pub fn forget(&self, client: u32, slot: &Slot, place: u64) {
         let mut guard = self.enter();
         let inside = &mut *guard;
+        if slot.owner.load(SeqCst) == ABANDONED {
+            // Of one that died while it took over: what its successor has since then is not to be closed.
+            return self.publish(slot, -libc::ECANCELED);
+        }
         if !self.global {
             let knowns = inside.knowns.iter().filter(|(_, known)| known.client == client);
             let all: Vec<u64> = knowns.map(|(id, _)| *id).collect();
