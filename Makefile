@@ -77,6 +77,12 @@ campaign: build campaign-programs campaign-web
 	target/release/glue-campaign $(CAMPAIGN) 2>target/campaign.log
 	target/release/glue-campaign --single $(CAMPAIGN) 2>>target/campaign.log
 
+# SuperGlue's Figure 6 and its table of lines: tracking and recovery of each service, glue's and by hand; a minute on a quiet machine.
+evaluation-components: build
+	target/release/glue-bench lines
+	target/release/glue-bench services --rounds 50
+	target/release/glue-bench locks --rounds 50
+
 # The web server on components over time, with crashes, beside Apache and nginx: SuperGlue's Figure 7; half an hour.
 # WEB="--runs 1 --alone", for example, goes to the program.
 evaluation-web: build
