@@ -1,7 +1,7 @@
 # make demo, make test, make bench: all a fresh Debian 12 with a Rust toolchain needs.
 CASES = cargo test --release -p outlast-cases
 
-.PHONY: build demo test bench campaign campaign-programs campaign-web evaluation evaluation-rmk evaluation-web soak mutants power oom fuzz licences lint install-deps
+.PHONY: build demo test bench campaign campaign-programs campaign-web evaluation evaluation-rmk evaluation-components evaluation-web soak mutants power oom fuzz licences lint install-deps
 
 build: install-deps
 	cargo build --release --workspace
