@@ -23,6 +23,8 @@ extern "C" {
 /* Words of a call, each way, and bytes that come with it, each way. */
 #define GLUE_WORDS 8
 #define GLUE_BYTES 4096
+/* Bytes of a shared buffer, for what is more. */
+#define GLUE_BUFFER 65536
 
 /* The descriptor is not open here: use one that this client created and has not closed. */
 #define GLUE_UNKNOWN (-0x10000)
@@ -44,6 +46,10 @@ extern "C" {
 #define GLUE_NOT_UP (-0x90000)
 /* The component has no channel left: at most 16 clients can have one. */
 #define GLUE_NO_CHANNEL (-0xa0000)
+/* All shared buffers of the channel are taken: end some. */
+#define GLUE_NO_BUFFER (-0xe0000)
+/* A call has the buffer: wait until it is over. */
+#define GLUE_IN_A_CALL (-0xf0000)
 
 /* The errno that says about the same; 0 for 0. */
 int glue_errno(int error);
@@ -113,6 +119,15 @@ struct glue_mapped *glue_channel_map(struct glue_channel *channel, uint64_t desc
 int glue_mapped_read(const struct glue_mapped *mapped, size_t at, void *to, size_t count);
 int glue_mapped_write(const struct glue_mapped *mapped, size_t at, const void *from, size_t count);
 void glue_mapped_end(struct glue_mapped *mapped);
+
+/* A shared buffer of GLUE_BUFFER bytes, until it is ended, for calls that take one (`buffer_t`): by its number. While a call has it,
+ * nobody else has. At most 64 of a channel. */
+struct glue_buffer;
+struct glue_buffer *glue_buffer_new(struct glue_channel *channel, int *error);
+uint32_t glue_buffer_number(const struct glue_buffer *buffer);
+int glue_buffer_read(const struct glue_buffer *buffer, size_t at, void *to, size_t count);
+int glue_buffer_write(const struct glue_buffer *buffer, size_t at, const void *from, size_t count);
+void glue_buffer_end(struct glue_buffer *buffer);
 
 /* ---- A client's stub. A client may be used by any number of threads, but by one process: a child that is forked needs a channel of
  * its own. ---- */
@@ -312,6 +327,9 @@ int glue_release(struct glue_call *call, uint32_t client, uint64_t id);
 
 /* Which client calls: told by the channel, from 0. */
 uint32_t glue_client_of(const struct glue_call *call);
+/* Bytes of a shared buffer that came with the call, by its number: 0, or what is to be returned at once. */
+int glue_lent_read(struct glue_call *call, uint32_t number, size_t at, void *to, size_t count);
+int glue_lent_write(struct glue_call *call, uint32_t number, size_t at, const void *from, size_t count);
 /* Threads that wait for the descriptor try again, if the call is done. */
 void glue_wake(struct glue_call *call, uint64_t id);
 

@@ -5,7 +5,7 @@ mod tree;
 
 use std::collections::HashMap;
 
-use outlast_glue_rt::{Resources, Stop};
+use outlast_glue_rt::{Buffer, Lent, Resources, Stop};
 
 use crate::stubs::fs::Service;
 
@@ -56,6 +56,26 @@ impl Files {
             true => Err(Stop::Errno(libc::EISDIR)),
             false => Ok(open),
         }
+    }
+
+    /// What is there from the offset on, which then is behind it.
+    fn read(&mut self, resources: &mut Resources, file: u64, most: usize) -> Result<Vec<u8>, Stop> {
+        let open = self.file(resources, file)?;
+        let data = resources.read(open.inode, open.offset, most)?;
+        self.moved(file, open.offset + data.len() as u64);
+        Ok(data)
+    }
+
+    /// How far the offset has moved.
+    fn write(&mut self, resources: &mut Resources, file: u64, data: &[u8]) -> Result<i64, Stop> {
+        let open = self.file(resources, file)?;
+        if data.is_empty() {
+            // Where it would be appended does not matter either: the offset stays.
+            return Ok(0);
+        }
+        let at = if open.flags & APPEND != 0 { resources.length(open.inode)? } else { open.offset };
+        resources.write(open.inode, at, data)?;
+        Ok(self.moved(file, at + data.len() as u64))
     }
 
     fn moved(&mut self, file: u64, to: u64) -> i64 {
@@ -127,10 +147,8 @@ impl Service for Files {
         file: u64,
         most: u32,
     ) -> Result<(i32, Vec<u8>, u32), Stop> {
-        let open = self.file(resources, file)?;
-        let data = resources.read(open.inode, open.offset, PIECE.min(most as usize))?;
+        let data = self.read(resources, file, PIECE.min(most as usize))?;
         let got = data.len() as u32;
-        self.moved(file, open.offset + u64::from(got));
         Ok((got as i32, data, got))
     }
 
@@ -141,14 +159,32 @@ impl Service for Files {
         file: u64,
         data: &[u8],
     ) -> Result<(i32, i64), Stop> {
-        let open = self.file(resources, file)?;
-        if data.is_empty() {
-            // Where it would be appended does not matter either: the offset stays.
-            return Ok((0, 0));
-        }
-        let at = if open.flags & APPEND != 0 { resources.length(open.inode)? } else { open.offset };
-        resources.write(open.inode, at, data)?;
-        Ok((data.len() as i32, self.moved(file, at + data.len() as u64)))
+        Ok((data.len() as i32, self.write(resources, file, data)?))
+    }
+
+    fn fs_get(
+        &mut self,
+        resources: &mut Resources,
+        _client: u32,
+        file: u64,
+        data: &mut Lent<'_>,
+        most: u32,
+    ) -> Result<(i32, u32), Stop> {
+        let bytes = self.read(resources, file, Buffer::SIZE.min(most as usize))?;
+        data.write(0, &bytes)?;
+        Ok((bytes.len() as i32, bytes.len() as u32))
+    }
+
+    fn fs_put(
+        &mut self,
+        resources: &mut Resources,
+        _client: u32,
+        file: u64,
+        data: &mut Lent<'_>,
+        length: u32,
+    ) -> Result<(i32, i64), Stop> {
+        let bytes = data.read(0, length as usize)?;
+        Ok((length as i32, self.write(resources, file, &bytes)?))
     }
 
     fn fs_seek(

@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use outlast_glue_rt::{Resources, Stop};
+use outlast_glue_rt::{Lent, Resources, Stop};
 use outlast_services::stubs::untracked;
 use outlast_services::{event, fs, lock, memory, scheduler, stubs, timer};
 
@@ -55,6 +55,8 @@ delegate! { fs, fs::Files, [without_g1::Service, untracked::fs::Service]; {
     fs_split(all: &mut Resources, client: u32, parent: u64, name: &[u8], flags: u32, inode: i64, offset: i64) -> Result<(u64, u64), Stop>;
     fs_read(all: &mut Resources, client: u32, file: u64, most: u32) -> Result<(i32, Vec<u8>, u32), Stop>;
     fs_write(all: &mut Resources, client: u32, file: u64, data: &[u8]) -> Result<(i32, i64), Stop>;
+    fs_get(all: &mut Resources, client: u32, file: u64, data: &mut Lent<'_>, most: u32) -> Result<(i32, u32), Stop>;
+    fs_put(all: &mut Resources, client: u32, file: u64, data: &mut Lent<'_>, length: u32) -> Result<(i32, i64), Stop>;
     fs_seek(all: &mut Resources, client: u32, file: u64, whence: u32, to: i64) -> Result<(i64, i64), Stop>;
     fs_truncate(all: &mut Resources, client: u32, file: u64, size: u64) -> Result<i32, Stop>;
     fs_rename(all: &mut Resources, client: u32, file: u64, name: &[u8]) -> Result<i32, Stop>;

@@ -57,6 +57,7 @@ const INTERFACE: &str = "service_global_info = { service = every, desc_close_sel
     int every_back(unsigned long desc(every), const unsigned char *data, unsigned int size_of(data, length), \
     unsigned char *ret(back), long size_of(back, most));\n\
     int every_file(unsigned long desc(every), fd_t *ret(file));\n\
+    int every_lent(unsigned long desc(every), buffer_t buffer, unsigned int half);\n\
     int every_wrong(unsigned long desc(every), int how, char *ret(bytes), unsigned int size_of(bytes, most));\n";
 
 const SERVICE: &str = "#define _GNU_SOURCE
@@ -98,6 +99,15 @@ int serve_every_file(struct glue_call *call, unsigned long every, int *file, int
     close(ends[1]);
     return 0;
 }
+int serve_every_lent(struct glue_call *call, unsigned long every, uint32_t buffer, unsigned int half, int *result) {
+    static unsigned char there[GLUE_BUFFER], back[GLUE_BUFFER];
+    (void)every;
+    int stop = half > GLUE_BUFFER ? EINVAL : glue_lent_read(call, buffer, 0, there, half);
+    if (stop != 0) { return stop; }
+    for (unsigned int at = 0; at < half; at++) { back[at] = there[half - 1 - at]; }
+    *result = (int)half;
+    return glue_lent_write(call, buffer, half, back, half);
+}
 int serve_every_wrong(struct glue_call *call, unsigned long every, int how, char *bytes, size_t *length,
     unsigned int most, int *result) {
     (void)call, (void)every, (void)bytes, (void)result;
@@ -114,6 +124,7 @@ int main(void) { return glue_run(&every_service) != 0; }
 
 const CLIENT: &str = "#include \"every_client.h\"
 #include \"must.h\"
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 static struct every_client client;
@@ -139,6 +150,27 @@ static void wrong(void) {
         expect(\"wrong\", call_every_wrong(&client, every, how, bytes, NULL, 10, NULL) == expected[how]);
         must(\"name\", call_every_name(&client, every, NULL, NULL, 10, NULL));
     }
+}
+static void lent(struct glue_channel *channel) {
+    enum { HALF = GLUE_BUFFER / 2 };
+    static unsigned char here[HALF], there[HALF];
+    int error = 1, result = -1;
+    struct glue_buffer *buffers[64], *one = glue_buffer_new(channel, &error);
+    uint32_t number = glue_buffer_number(one);
+    for (int at = 0; at < HALF; at++) { here[at] = (unsigned char)(at * 11); }
+    must(\"lend\", glue_buffer_write(one, 0, here, HALF));
+    must(\"lent\", call_every_lent(&client, every, number, HALF, &result));
+    must(\"back\", glue_buffer_read(one, HALF, there, HALF));
+    expect(\"lent\", result == HALF);
+    for (int at = 0; at < HALF; at++) { expect(\"lent bytes\", there[at] == here[HALF - 1 - at]); }
+    expect(\"outside\", call_every_lent(&client, every, number, HALF + 1, NULL) == EINVAL);
+    expect(\"outside\", glue_buffer_write(one, HALF + 1, here, HALF) == GLUE_TOO_LONG);
+    glue_buffer_end(one);
+    expect(\"given back\", call_every_lent(&client, every, number, 1, NULL) == GLUE_REFUSED(EINVAL));
+    expect(\"none\", call_every_lent(&client, every, 64, 1, NULL) == GLUE_REFUSED(EINVAL));
+    for (int at = 0; at < 64; at++) { buffers[at] = glue_buffer_new(channel, &error); expect(\"one left\", buffers[at] != NULL); }
+    expect(\"all taken\", glue_buffer_new(channel, &error) == NULL && error == GLUE_NO_BUFFER);
+    for (int at = 0; at < 64; at++) { glue_buffer_end(buffers[at]); }
 }
 static void files(void) {
     for (int at = 0; at < 1500; at++) {
@@ -172,6 +204,7 @@ fn main_of_the_client(checks: &str) -> String {
         must(\"name\", call_every_name(&client, every, name, &length, 10, &result));
         expect(\"name\", length == 6 && result == 6 && memcmp(name, \"a name\", 6) == 0);
         must(\"name\", call_every_name(&client, every, NULL, NULL, 10, NULL));
+        lent(channel);
     }}
     files();
     if (count > 1) {{ wrong(); }}

@@ -68,11 +68,17 @@ fn a_file_system_that_fails_anywhere_is_as_if_it_had_not() {
         let file = here.fs_split(folder, b"file", CREATE | EXCLUSIVE | APPEND).expect("a file").0;
         let old = here.fs_split(folder, b"old", CREATE | EXCLUSIVE).expect("a file").0;
         let same = there.fs_split(0, b"folder/file", 0).expect("there").0;
+        let (buffer, filled) = (here.channel().buffer().expect("one"), there.channel().buffer().expect("one"));
         see![
             here.fs_write(file, b"once "),
             here.fs_write(file, b"and again"),
             there.fs_read(same, 3),
             there.fs_read(same, 100),
+            buffer.write(0, b"and more"),
+            here.fs_put(file, &buffer, 8),
+            there.fs_get(same, &filled, 100),
+            filled.read(0, 8),
+            there.fs_seek(same, 1, -8),
             here.fs_truncate(file, 7),
             here.fs_status(file),
             there.fs_seek(same, 1, -12),

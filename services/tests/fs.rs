@@ -45,12 +45,14 @@ fn is_as_the_kernels<F: Files>(client: fn(Channel) -> F) {
     let mut chance = Chance::new();
     let mut users: Vec<User<F>> = (0..CLIENTS)
         .map(|number| {
-            let client = client(channel(&handle));
+            let channel = channel(&handle);
+            let buffer = channel.buffer().expect("one");
+            let client = client(channel);
             let name = number.to_string();
             std::fs::create_dir(folder.path().join(&name)).expect("a folder");
             let (top, _) = client.fs_split(0, name.as_bytes(), CREATE | FOLDER).expect("a folder");
             let twin = Twin::root(&folder.path().join(&name));
-            User { client, chance: chance.fork(), top: (top, twin), open: Vec::new() }
+            User { client, buffer, chance: chance.fork(), top: (top, twin), open: Vec::new() }
         })
         .collect();
     let (steps, kills) = while_killed(&handle, &mut chance, || {

@@ -23,7 +23,7 @@ impl CCall<'_, '_> {
         error::STOP
     }
 
-    fn outcome(&mut self, result: Result<(), Stop>) -> c_int {
+    pub fn outcome(&mut self, result: Result<(), Stop>) -> c_int {
         result.map_or_else(|stop| self.stopped(stop), |()| 0)
     }
 }

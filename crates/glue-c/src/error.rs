@@ -20,6 +20,8 @@ pub const NOT_UP: c_int = -9 * KIND;
 pub const NO_CHANNEL: c_int = -10 * KIND;
 pub const FAULT: c_int = -11 * KIND;
 pub const TORN: c_int = -12 * KIND;
+pub const NO_BUFFER: c_int = -14 * KIND;
+pub const IN_A_CALL: c_int = -15 * KIND;
 /// Not one of the header's: a call's functions return it for the service to return, and say why themselves.
 pub const STOP: c_int = -13 * KIND;
 
@@ -37,8 +39,9 @@ pub fn of_call(error: CallError) -> c_int {
         CallError::GivenUp | CallError::Died => GIVEN_UP,
         CallError::Poisonous(_) => POISONOUS,
         CallError::NoSlot => NO_SLOT,
-        // Shared buffers are not lent by what C can call.
-        CallError::TooLong(_) | CallError::NoBuffer => TOO_LONG,
+        CallError::TooLong(_) => TOO_LONG,
+        CallError::NoBuffer => NO_BUFFER,
+        CallError::InACall => IN_A_CALL,
         CallError::Outdated => OUTDATED,
     }
 }
@@ -81,6 +84,8 @@ pub fn interruption(number: c_int) -> Interrupted {
         NO_SLOT => CallError::NoSlot,
         TOO_LONG => CallError::TooLong(0),
         OUTDATED => CallError::Outdated,
+        NO_BUFFER => CallError::NoBuffer,
+        IN_A_CALL => CallError::InACall,
         _ => CallError::Unknown(0),
     })
 }

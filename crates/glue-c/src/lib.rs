@@ -4,6 +4,7 @@
 //! things of the runtime's came from the function that makes them and were not given back. A null pointer is taken where the
 //! header says so. A panic cannot leave a function that C calls: it ends the process, and a component is then micro-rebooted.
 
+mod buffer;
 mod call;
 mod channel;
 mod client;

@@ -95,3 +95,12 @@ pub unsafe fn end<T>(pointer: *mut T) {
         drop(unsafe { Box::from_raw(pointer) });
     }
 }
+
+/// # Safety
+/// `to` has room for all of them.
+pub unsafe fn copied(from: &[u8], to: *mut c_void) {
+    if !from.is_empty() {
+        // SAFETY: the caller's promise; what is read is a copy of its own.
+        unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to.cast(), from.len()) };
+    }
+}

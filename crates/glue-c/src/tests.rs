@@ -58,6 +58,9 @@ fn structures_and_numbers_are_as_the_header_has_them() {
         ("(int)GLUE_TRY", outlast_glue_rt::TRY as i32),
         ("(int)GLUE_RECREATE", outlast_glue_rt::RECREATE as i32),
         ("(int)GLUE_RECOVERED", outlast_glue_rt::RECOVERED as i32),
+        ("GLUE_NO_BUFFER", error::NO_BUFFER),
+        ("GLUE_IN_A_CALL", error::IN_A_CALL),
+        ("GLUE_BUFFER", outlast_glue_rt::Buffer::SIZE as i32),
         ("GLUE_WORDS", WORDS as i32),
         ("GLUE_BYTES", BYTES as i32),
         ("(int)GLUE_PUBLISHED", Point::ALL.iter().position(|point| *point == Point::Published).expect("one") as i32),
@@ -89,6 +92,7 @@ fn structures_and_numbers_are_as_the_header_has_them() {
 fn every_function_of_the_header_is_in_the_library_and_none_beside() {
     let header = include_str!("../outlast_glue.h");
     let library = [
+        include_str!("buffer.rs"),
         include_str!("call.rs"),
         include_str!("channel.rs"),
         include_str!("client.rs"),

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use crate::error::CallError;
 use crate::layout::{
-    ChannelMemory, Slot, ABANDONED, BLOCKED, BUFFERS, CLIENTS, CLIENT_SLEEPS, DATA, DONE, FAULT, FREE, IDLE, LENT,
-    REQUEST, REVOKE, SLOTS, STATE, TORN, WORDS, WORKER_SLEEPS,
+    ChannelMemory, Slot, ABANDONED, BLOCKED, CLIENT_SLEEPS, DATA, DONE, FAULT, IDLE, REQUEST, REVOKE, SLOTS, STATE,
+    TORN, WORDS, WORKER_SLEEPS,
 };
 use crate::mapping::Mappings;
 use crate::memory::Shared;
@@ -298,40 +298,6 @@ impl Channel {
             }
             upcall.listening.store(0, SeqCst);
         });
-    }
-
-    /// A shared buffer with these bytes, for a call that takes one.
-    pub fn lend(&self, bytes: &[u8]) -> Result<u32, CallError> {
-        let memory = self.memory();
-        for (at, buffer) in memory.buffers.iter().enumerate() {
-            if buffer.owner.compare_exchange(FREE, CLIENTS, SeqCst, Relaxed).is_ok() {
-                if !memory.contents[at].write(bytes) {
-                    buffer.owner.store(FREE, Release);
-                    return Err(CallError::TooLong(crate::layout::BUFFER));
-                }
-                buffer.length.store(bytes.len() as u32, Release);
-                return Ok(at as u32);
-            }
-        }
-        Err(CallError::NoBuffer)
-    }
-
-    /// The bytes of a shared buffer that is this client's; none where it is not.
-    pub fn contents(&self, buffer: u32) -> Option<Vec<u8>> {
-        let at = usize::try_from(buffer).ok().filter(|at| *at < BUFFERS)?;
-        let header = &self.memory().buffers[at];
-        if header.owner.load(Acquire) != CLIENTS {
-            return None;
-        }
-        self.memory().contents[at].read(header.length.load(Relaxed) as usize)
-    }
-
-    /// Gives a shared buffer back.
-    pub fn free(&self, buffer: u32) {
-        if let Some(header) = usize::try_from(buffer).ok().and_then(|at| self.memory().buffers.get(at)) {
-            let _ = header.owner.compare_exchange(CLIENTS, FREE, SeqCst, Relaxed);
-            let _ = header.owner.compare_exchange(LENT, FREE, SeqCst, Relaxed);
-        }
     }
 
     /// This thread's slot, from its first call until its end.

@@ -17,7 +17,7 @@ pub enum CallError {
     Poisonous(u32),
     /// more threads than a channel has slots for: call from fewer, or have a second channel granted
     NoSlot,
-    /// more bytes than a call carries ({0}): use a shared buffer, or several calls
+    /// more bytes than a call or a buffer has room for ({0}): make several calls
     TooLong(usize),
     /// the component died while it had this client recover a descriptor: whoever needs it asks again
     Outdated,
@@ -25,6 +25,8 @@ pub enum CallError {
     Died,
     /// all shared buffers of the channel are taken: give some back
     NoBuffer,
+    /// a call has the buffer: wait until it is over
+    InACall,
 }
 
 impl CallError {
@@ -37,6 +39,7 @@ impl CallError {
             Self::Poisonous(_) => libc::EIO,
             Self::NoSlot | Self::Outdated => libc::EAGAIN,
             Self::TooLong(_) => libc::EMSGSIZE,
+            Self::InACall => libc::EBUSY,
             Self::NoBuffer => libc::ENOBUFS,
         }
     }

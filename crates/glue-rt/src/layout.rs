@@ -98,7 +98,6 @@ pub const LENT: u32 = 2;
 #[repr(C)]
 pub struct Buffer {
     pub owner: AtomicU32,
-    pub length: AtomicU32,
 }
 
 #[repr(C, align(64))]

@@ -22,6 +22,7 @@
 //! - Nothing that comes through a channel is believed: words are read once and checked, by either side.
 //! - Neither manager nor template ever waits for a component to do something.
 
+pub mod buffer;
 pub mod channel;
 mod clock;
 pub mod component;
@@ -39,6 +40,7 @@ mod succession;
 pub mod system;
 pub mod word;
 
+pub use buffer::{Buffer, Lent};
 pub use channel::{Channel, Interrupted, Reply, Request, Restorer};
 pub use component::{run, Call, Component, Operation, Point, Stop};
 pub use descriptor::{Descriptor, Descriptors, Inner};

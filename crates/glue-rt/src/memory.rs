@@ -90,13 +90,16 @@ unsafe impl<const N: usize> Sync for Bytes<N> {}
 
 impl<const N: usize> Bytes<N> {
     pub fn read(&self, length: usize) -> Option<Vec<u8>> {
-        if length > N {
-            return None;
-        }
+        self.read_at(0, length)
+    }
+
+    /// None where there are no such bytes.
+    pub fn read_at(&self, at: usize, length: usize) -> Option<Vec<u8>> {
+        let cells = self.0.get(at..at.checked_add(length)?)?;
         let mut bytes = Vec::with_capacity(length);
-        // SAFETY: `length` bytes lie within the array and within the vector's capacity.
+        // SAFETY: `length` bytes lie within the cells and within the vector's capacity.
         unsafe {
-            std::ptr::copy_nonoverlapping(self.0.as_ptr().cast::<u8>(), bytes.as_mut_ptr(), length);
+            std::ptr::copy_nonoverlapping(cells.as_ptr().cast::<u8>(), bytes.as_mut_ptr(), length);
             bytes.set_len(length);
         }
         Some(bytes)
@@ -104,11 +107,13 @@ impl<const N: usize> Bytes<N> {
 
     /// False where they do not fit.
     pub fn write(&self, bytes: &[u8]) -> bool {
-        if bytes.len() > N {
-            return false;
-        }
+        self.write_at(0, bytes)
+    }
+
+    pub fn write_at(&self, at: usize, bytes: &[u8]) -> bool {
+        let Some(cells) = at.checked_add(bytes.len()).and_then(|end| self.0.get(at..end)) else { return false };
         // SAFETY: they fit; the cells may be written through a shared reference.
-        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.0.as_ptr().cast::<u8>().cast_mut(), bytes.len()) };
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), cells.as_ptr().cast::<u8>().cast_mut(), bytes.len()) };
         true
     }
 }

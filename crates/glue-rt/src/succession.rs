@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use crate::channel::{Channel, Interrupted, Request};
 use crate::error::CallError;
 use crate::futex;
-use crate::layout::{ABANDONED, CLIENTS, CLIENT_SLEEPS, FORGET, FREE};
+use crate::layout::{ABANDONED, CLIENT_SLEEPS, FORGET, FREE};
 
 impl Channel {
     /// Returns when nothing that the dead called for can happen any more, and what was theirs is closed.
@@ -20,16 +20,16 @@ impl Channel {
                 slot.sleepers.fetch_and(!CLIENT_SLEEPS, SeqCst);
             }
         }
-        for buffer in &memory.buffers {
-            let _ = buffer.owner.compare_exchange(CLIENTS, FREE, SeqCst, SeqCst);
-        }
         loop {
             match self.call(&Request { operation: FORGET, epoch: self.epoch(), ..Request::default() }) {
                 // One that is given up has nothing of anybody's, and says so to whoever calls it.
-                Ok(_) | Err(Interrupted::Failed(CallError::GivenUp)) => return Ok(()),
+                Ok(_) | Err(Interrupted::Failed(CallError::GivenUp)) => break,
                 Err(Interrupted::Fault { .. }) => {}
                 Err(Interrupted::Failed(error)) => return Err(error),
             }
         }
+        // Now no call has one any more.
+        memory.buffers.iter().for_each(|buffer| buffer.owner.store(FREE, SeqCst));
+        Ok(())
     }
 }

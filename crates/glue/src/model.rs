@@ -41,6 +41,8 @@ pub struct Type {
 pub enum Kind {
     /// A word that the client gives.
     Word,
+    /// A shared buffer that the client lends; a word that is its number.
+    Buffer,
     /// The descriptor that the call is about.
     Id,
     /// The parent of the descriptor that is created.
@@ -120,6 +122,10 @@ impl Function {
 
     pub fn adds(&self) -> bool {
         self.parameters.iter().any(|p| matches!(p.kind, Kind::OutAdd(_)))
+    }
+
+    pub fn buffers(&self) -> bool {
+        self.parameters.iter().any(|p| p.kind == Kind::Buffer)
     }
 
     pub fn file(&self) -> Option<&Parameter> {

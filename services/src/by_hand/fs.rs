@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use outlast_glue_rt::{CallError, Channel, Interrupted, Reply, Request, Restorer, Word, RECREATE};
+use outlast_glue_rt::{Buffer, CallError, Channel, Interrupted, Reply, Request, Restorer, Word, RECREATE};
 
 use crate::stubs::fs::operation;
 
@@ -82,6 +82,18 @@ impl Client {
 
     pub fn fs_write(&self, file: u64, data: &[u8]) -> Result<(i32, i64), CallError> {
         let reply = self.call(file, operation::FS_WRITE, &[], data, |reply| reply.words[1] as i64)?;
+        Ok((word(&reply, 0)?, word(&reply, 1)?))
+    }
+
+    pub fn fs_get(&self, file: u64, data: &Buffer, most: u32) -> Result<(i32, u32), CallError> {
+        let words = &[data.number().into_word(), most.into_word()];
+        let reply = self.call(file, operation::FS_GET, words, &[], |reply| reply.words[1] as i64)?;
+        Ok((word(&reply, 0)?, word(&reply, 1)?))
+    }
+
+    pub fn fs_put(&self, file: u64, data: &Buffer, length: u32) -> Result<(i32, i64), CallError> {
+        let words = &[data.number().into_word(), length.into_word()];
+        let reply = self.call(file, operation::FS_PUT, words, &[], |reply| reply.words[1] as i64)?;
         Ok((word(&reply, 0)?, word(&reply, 1)?))
     }
 

@@ -1,6 +1,6 @@
 //! A client that does at random what can be done to a file system, and has the kernel's own do the same.
 
-use outlast_glue_rt::CallError;
+use outlast_glue_rt::{Buffer, CallError};
 use outlast_services::fs::{APPEND, CREATE, EXCLUSIVE, FOLDER, TRUNCATE};
 use outlast_services::{by_hand, stubs};
 
@@ -31,6 +31,8 @@ files! { [stubs::fs::Client, by_hand::fs::Client] {
     fs_split(parent: u64, name: &[u8], flags: u32) -> (u64, u64);
     fs_read(file: u64, most: u32) -> (i32, Vec<u8>, u32);
     fs_write(file: u64, data: &[u8]) -> (i32, i64);
+    fs_get(file: u64, data: &Buffer, most: u32) -> (i32, u32);
+    fs_put(file: u64, data: &Buffer, length: u32) -> (i32, i64);
     fs_seek(file: u64, whence: u32, to: i64) -> (i64, i64);
     fs_truncate(file: u64, size: u64) -> i32;
     fs_rename(file: u64, name: &[u8]) -> i32;
@@ -75,6 +77,8 @@ pub fn alike(here: &Said<Vec<u8>>, there: &Said<Vec<u8>>) {
 /// One client and what it has open, here and there.
 pub struct User<F> {
     pub client: F,
+    /// What is more than a call carries.
+    pub buffer: Buffer,
     pub chance: Chance,
     pub top: (u64, Twin),
     pub open: Vec<(u64, Twin)>,
@@ -103,13 +107,28 @@ impl<F: Files> User<F> {
         let chance = &mut self.chance;
         match which {
             0..=4 => {
-                let byte = chance.below(256) as u8;
-                let data: Vec<u8> = (0..chance.below(4097)).map(|at| byte.wrapping_add(at as u8)).collect();
-                assert_eq!(said(client.fs_write(file, &data)).map(|(count, _)| count as usize), twin.write(&data));
+                let (byte, lends) = (chance.below(256) as u8, chance.below(3) == 0);
+                let length = chance.below(if lends { 20_000 } else { 4_097 });
+                let data: Vec<u8> = (0..length).map(|at| byte.wrapping_add(at as u8)).collect();
+                let written = match lends {
+                    true => {
+                        self.buffer.write(0, &data).expect("ours");
+                        client.fs_put(file, &self.buffer, data.len() as u32)
+                    }
+                    false => client.fs_write(file, &data),
+                };
+                assert_eq!(said(written).map(|(count, _)| count as usize), twin.write(&data));
             }
             5 | 6 => {
-                let most = chance.below(4097) as usize;
-                alike(&said(client.fs_read(file, most as u32)).map(|(_, data, _)| data), &twin.read(most));
+                let lends = chance.below(3) == 0;
+                let most = chance.below(if lends { 20_000 } else { 4_097 }) as usize;
+                let data = match lends {
+                    true => client
+                        .fs_get(file, &self.buffer, most as u32)
+                        .map(|(got, _)| self.buffer.read(0, got as usize).expect("ours")),
+                    false => client.fs_read(file, most as u32).map(|(_, data, _)| data),
+                };
+                alike(&said(data), &twin.read(most));
             }
             7 => {
                 let (whence, to) = (chance.below(3) as u32, chance.below(20_000) as i64 - 5_000);

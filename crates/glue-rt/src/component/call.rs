@@ -5,8 +5,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Instant;
 
+use crate::buffer::Lent;
 use crate::error::CallError;
-use crate::layout::{CHANNELS, RECREATE, WORDS};
+use crate::layout::{ChannelMemory, CHANNELS, RECREATE, WORDS};
 use crate::registry::{Noted, Registry};
 use crate::storage::{ResourceError, Resources};
 use crate::word::Word;
@@ -95,6 +96,7 @@ pub struct Call<'a> {
     knowns: &'a Knowns,
     registry: &'a Registry,
     resources: &'a mut Resources,
+    memory: &'a ChannelMemory,
     global: bool,
     pub(super) answers: [u64; WORDS],
     pub(super) answer_bytes: Vec<u8>,
@@ -113,6 +115,7 @@ impl<'a> Call<'a> {
         knowns: &'a Knowns,
         registry: &'a Registry,
         resources: &'a mut Resources,
+        memory: &'a ChannelMemory,
         global: bool,
     ) -> Self {
         Self {
@@ -120,6 +123,7 @@ impl<'a> Call<'a> {
             knowns,
             registry,
             resources,
+            memory,
             global,
             answers: [0; WORDS],
             answer_bytes: Vec::new(),
@@ -153,6 +157,11 @@ impl<'a> Call<'a> {
 
     pub fn bytes(&self) -> &'a [u8] {
         &self.incoming.bytes
+    }
+
+    /// The buffer of that number, which an argument names; the client has it back when this is dropped.
+    pub fn lent(&self, number: u32) -> Result<Lent<'a>, Stop> {
+        Lent::take(self.memory, number)
     }
 
     /// A client's stub creates a descriptor again that it had.

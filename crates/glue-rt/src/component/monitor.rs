@@ -87,7 +87,14 @@ impl<C: Component> Monitor<C> {
                 self.publish(slot, -libc::ECANCELED);
                 break;
             }
-            let mut call = Call::new(incoming, &inside.knowns, &self.registry, &mut inside.resources, self.global);
+            let mut call = Call::new(
+                incoming,
+                &inside.knowns,
+                &self.registry,
+                &mut inside.resources,
+                &self.channels[place as usize / SLOTS],
+                self.global,
+            );
             inside.component.reached(Point::Begun, incoming.operation);
             let outcome = inside.component.dispatch(&mut call);
             let (keeps, waits_for) = (call.keeps, call.waits_for);

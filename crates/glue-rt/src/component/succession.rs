@@ -44,7 +44,14 @@ impl<C: Component> Monitor<C> {
         words[word] = id;
         let (bytes, file, lost, released) = (Vec::new(), None, Vec::new(), Vec::new());
         let incoming = Incoming { client, operation, flags: 0, wanted: 0, words, bytes, file, lost, released };
-        let mut call = Call::new(&incoming, &inside.knowns, &self.registry, &mut inside.resources, self.global);
+        let mut call = Call::new(
+            &incoming,
+            &inside.knowns,
+            &self.registry,
+            &mut inside.resources,
+            &self.channels[client as usize],
+            self.global,
+        );
         if inside.component.dispatch(&mut call).is_err() {
             return inside.resources.rollback();
         }

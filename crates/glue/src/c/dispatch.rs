@@ -84,7 +84,7 @@ pub fn dispatch(writer: &Writer, function: &Function, text: &mut Text) {
             .outs()
             .any(|out| matches!(out.kind, Kind::OutBytes(most) if function.parameters[most].name == parameter.name));
         match parameter.kind {
-            Kind::Word | Kind::Id | Kind::Parent => {
+            Kind::Word | Kind::Buffer | Kind::Id | Kind::Parent => {
                 arguments.push(match limits {
                     true => format!("({ty})GLUE_ROOM(words[{at}])"),
                     false => format!("({ty})words[{at}]"),

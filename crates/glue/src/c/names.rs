@@ -82,7 +82,9 @@ impl Names<'_> {
         let one = |p: &Parameter| {
             let (ty, name) = (pointed(p), c_name(&p.name));
             match p.kind {
-                Kind::Word | Kind::Id | Kind::Parent | Kind::Length(_) => format!("{} {name}", type_name(&p.ty)),
+                Kind::Word | Kind::Buffer | Kind::Id | Kind::Parent | Kind::Length(_) => {
+                    format!("{} {name}", type_name(&p.ty))
+                }
                 Kind::Bytes(_) => format!("const {ty} *{name}"),
                 Kind::OutBytes(_) => format!("{ty} *{name}, size_t *{name}_length"),
                 Kind::Out | Kind::OutAdd(_) | Kind::OutFile => format!("{ty} *{name}"),
@@ -104,6 +106,7 @@ fn pointed(parameter: &Parameter) -> String {
 pub fn type_name(ty: &Type) -> String {
     match ty.c.as_str() {
         "fd_t" => "int".to_string(),
+        "buffer_t" => "uint32_t".to_string(),
         // What is returned of no type is a word, as in Rust.
         "void" => "int64_t".to_string(),
         _ if ty.opaque => ty.rust.clone(),

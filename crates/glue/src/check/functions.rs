@@ -4,7 +4,7 @@ use crate::diagnostic::{Diagnostic, Span};
 use crate::model::{Function, Kind, Parameter, Type};
 use crate::syntax::{self, File, Name, Return, Term};
 
-use super::types::{resolve, FILE};
+use super::types::{resolve, BUFFER, FILE};
 
 /// A call carries so many words each way.
 const WORDS: usize = 8;
@@ -36,6 +36,10 @@ fn one(function: &syntax::Function, typedefs: &[(String, Type)], diagnostics: &m
             false => (ty, None, true),
         },
     };
+    if returns.text == BUFFER {
+        let complaint = Diagnostic::error(returns.span.clone(), "a buffer that is not lent", "this type");
+        diagnostics.push(complaint.hint("a client lends one to be filled: `buffer_t data`"));
+    }
     if returns.pointers > 0 {
         let complaint = Diagnostic::error(returns.span.clone(), "a pointer is returned", "does not reach a client");
         diagnostics.push(complaint.hint("components share no addresses; return a number, or bytes by `ret`"));
@@ -51,6 +55,7 @@ fn one(function: &syntax::Function, typedefs: &[(String, Type)], diagnostics: &m
             diagnostics.push(Diagnostic::error(name.span.clone(), complaint, "again"));
         }
         resource |= meaning.resource;
+        let is_length = meaning.size_of.is_some();
         if let Some(of) = meaning.size_of {
             sizes.push((parameters.len(), of));
         }
@@ -70,6 +75,13 @@ fn one(function: &syntax::Function, typedefs: &[(String, Type)], diagnostics: &m
                 let complaint = Diagnostic::error(parameter.ty.span.clone(), "an open file that is given", "this type");
                 diagnostics.push(complaint.hint("files come back only: `fd_t *ret(memory)`"));
                 Kind::Out
+            }
+            Kind::Word if ty.c == BUFFER && !is_length && !pointer => Kind::Buffer,
+            kind if ty.c == BUFFER => {
+                let complaint = "a buffer that is not lent";
+                let complaint = Diagnostic::error(parameter.ty.span.clone(), complaint, "this type");
+                diagnostics.push(complaint.hint("the client gives it, and has it back: `buffer_t data`"));
+                kind
             }
             kind => kind,
         };

@@ -1,7 +1,7 @@
 //! The state machine: its functions exist, every state is reached, and it agrees with properties and parameters.
 
 use crate::diagnostic::{similar, Diagnostic, Span};
-use crate::model::{Function, Interface, Parent};
+use crate::model::{Function, Interface, Kind, Parent};
 use crate::syntax::{File, Machine, Name};
 
 pub fn machine(file: &File, functions: &mut [Function], diagnostics: &mut Vec<Diagnostic>) -> Vec<(usize, usize)> {
@@ -127,6 +127,17 @@ pub fn agrees(file: &File, interface: &Interface, diagnostics: &mut Vec<Diagnost
         }
     }
     for function in &interface.functions {
+        let remembered = function.parameters.iter().any(|p| p.kind == Kind::Buffer && p.remembered);
+        if function.buffers() && (function.creates.is_some() || function.replayed() || remembered) {
+            diagnostics.push(
+                Diagnostic::error(
+                    declared(file, &function.name),
+                    "a buffer cannot be remembered",
+                    "is made again after a failure, without what was in it",
+                )
+                .hint("create and bring to its state by other calls; what is in a buffer may become `resource_data`"),
+            );
+        }
         let kept = function.id().is_some() || function.creates.is_some();
         if function.adds() && (interface.properties.global || !kept) {
             diagnostics.push(

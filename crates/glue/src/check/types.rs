@@ -7,8 +7,11 @@ use crate::syntax::{self, File};
 /// An open file, such as memory that components share; no number, for numbers of files mean nothing to others.
 pub const FILE: &str = "fd_t";
 
+/// A shared buffer, which a client lends to the component for a call.
+pub const BUFFER: &str = "buffer_t";
+
 /// C's and Rust's name of each type that needs no definition. An enum of C's `char` is a byte.
-const KNOWN: [(&str, &str); 32] = [
+const KNOWN: [(&str, &str); 33] = [
     ("char", "i8"),
     ("signed char", "i8"),
     ("unsigned char", "u8"),
@@ -40,6 +43,7 @@ const KNOWN: [(&str, &str); 32] = [
     ("uint32_t", "u32"),
     ("int64_t", "i64"),
     ("uint64_t", "u64"),
+    (BUFFER, "u32"),
     (FILE, "std::sync::Arc<std::os::fd::OwnedFd>"),
 ];
 

@@ -3,7 +3,7 @@
 use crate::mechanism::Mechanism;
 use crate::model::{Function, Kind};
 
-use super::{constant, mark, recovery, result, rust_name, signature};
+use super::{constant, mark, recovery, result, rust_name, signature, CLIENTS};
 use crate::text::Text;
 use crate::writer::Writer;
 
@@ -73,7 +73,7 @@ fn method(writer: &Writer, function: &Function, text: &mut Text) {
     text.open(&format!(
         "pub fn {}(&self{}) -> Result<{}, CallError> {{",
         function.name,
-        signature(function),
+        signature(function, CLIENTS),
         result(function)
     ));
     text.line("let Tracked { channel, descriptors } = &*self.tracked;");
@@ -277,6 +277,7 @@ pub(super) fn request(writer: &Writer, function: &Function, server: Option<&str>
         .words()
         .map(|p| match (&p.kind, server) {
             (Kind::Id | Kind::Parent, Some(_)) => "server".to_string(),
+            (Kind::Buffer, _) => format!("{}.number().into_word()", rust_name(&p.name)),
             _ => format!("{}.into_word()", rust_name(&p.name)),
         })
         .collect();

@@ -62,14 +62,19 @@ fn rust_name(name: &str) -> String {
     }
 }
 
-/// `spdid: spdid_t, name: &[u8]`
-fn signature(function: &Function) -> String {
+/// `spdid: spdid_t, name: &[u8]`; `buffer`: what a shared buffer is.
+fn signature(function: &Function, buffer: &str) -> String {
     let one = |p: &Parameter| match p.kind {
         Kind::Bytes(_) => format!(", {}: &[u8]", rust_name(&p.name)),
+        Kind::Buffer => format!(", {}: {buffer}", rust_name(&p.name)),
         _ => format!(", {}: {}", rust_name(&p.name), p.ty.rust),
     };
     function.given().map(one).collect()
 }
+
+/// A buffer as a client has it, and as the service does.
+const CLIENTS: &str = "&outlast_glue_rt::Buffer";
+const LENT: &str = "&mut outlast_glue_rt::Lent<'_>";
 
 /// What a function gives back: its value alone, or a tuple with what came back beside it.
 fn result(function: &Function) -> String {

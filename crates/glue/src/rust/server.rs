@@ -3,7 +3,7 @@
 use crate::mechanism::Mechanism;
 use crate::model::{Function, Kind};
 
-use super::{constant, mark, result, rust_name, signature};
+use super::{constant, mark, result, rust_name, signature, LENT};
 use crate::text::Text;
 use crate::writer::Writer;
 
@@ -20,7 +20,7 @@ pub fn write(writer: &Writer, text: &mut Text) {
             text.line("/// Has the thread wait by `Err(Stop::Wait { until })`; it is then called again.");
         }
         let extra = extra(writer, function);
-        let signature = signature(function);
+        let signature = signature(function, LENT);
         text.line(&format!(
             "fn {}(&mut self{resources}, client: u32{signature}{extra}) -> Result<{}, Stop>;",
             function.name,
@@ -132,7 +132,11 @@ fn arm(writer: &Writer, function: &Function, text: &mut Text) {
     let interface = writer.interface;
     text.open(&format!("operation::{} => {{", constant(function)));
     for (at, parameter) in function.words().enumerate() {
-        text.line(&format!("let {}: {} = call.word({at})?;", rust_name(&parameter.name), parameter.ty.rust));
+        let name = rust_name(&parameter.name);
+        text.line(&match parameter.kind {
+            Kind::Buffer => format!("let mut {name} = call.lent(call.word({at})?)?;"),
+            _ => format!("let {name}: {} = call.word({at})?;", parameter.ty.rust),
+        });
     }
     if let Some(id) = function.id() {
         if interface.properties.global && !writer.has(Mechanism::G0) {
@@ -155,6 +159,7 @@ fn arm(writer: &Writer, function: &Function, text: &mut Text) {
         .map(|p| match p.kind {
             Kind::Bytes(_) if interface.has_resources() => "bytes".to_string(),
             Kind::Bytes(_) => "call.bytes()".to_string(),
+            Kind::Buffer => format!("&mut {}", rust_name(&p.name)),
             _ => rust_name(&p.name),
         })
         .collect();

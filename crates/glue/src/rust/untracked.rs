@@ -1,7 +1,7 @@
 //! A client's side that remembers nothing: a method for each function, which makes one call.
 
 use super::client::{request, returned};
-use super::{recovery, result, signature};
+use super::{recovery, result, signature, CLIENTS};
 use crate::text::Text;
 use crate::writer::Writer;
 
@@ -34,7 +34,7 @@ pub fn write(writer: &Writer, text: &mut Text) {
         text.open(&format!(
             "pub fn {}(&self{}) -> Result<{}, CallError> {{",
             function.name,
-            signature(function),
+            signature(function, CLIENTS),
             result(function)
         ));
         text.line("let epoch = self.channel.epoch();");
