@@ -1,4 +1,4 @@
-//! Events, timers and files through micro-reboots, with clients in C, and events with a component in C.
+//! Events, timers, threads and files through micro-reboots, with clients in C, and events with a component in C.
 
 #[path = "support/c.rs"]
 mod c;
@@ -85,6 +85,13 @@ fn no_period_of_a_client_in_c_is_lost_or_counted_twice_while_the_component_is_ki
         |said| said.parse::<u32>().is_ok_and(|count| count >= 200),
         || run(timer, &["timer"], &client.program, &["200"], 120),
     );
+}
+
+#[test]
+fn threads_of_clients_in_c_wake_each_other_once_and_run_one_at_a_time_while_the_scheduler_is_killed() {
+    let client = c::client("threads", "scheduler", None);
+    let scheduler: Program = (SERVICE.as_ref(), &["scheduler"]);
+    always(|said| said == "3000", || run(scheduler, &BOTH, &client.program, &["3000"], 120));
 }
 
 fn files(client: &Path, steps: &str, patience: u64) -> Ended {
