@@ -2,10 +2,11 @@
 //! aliases which, and in whose hands it is, is told again by those who made it so.
 
 use std::collections::HashMap;
+use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 
-use outlast_glue_rt::{CallError, Channel, Mapped, Stop, CHANNELS};
+use outlast_glue_rt::{sound as trusted, CallError, Channel, Mapped, Stop, CHANNELS};
 
 use crate::stubs::memory::{Client, Service};
 
@@ -35,16 +36,17 @@ pub struct Pages {
 }
 
 /// Fresh memory that nobody can cut off beneath another's mapping.
-fn create(count: u32) -> Option<OwnedFd> {
+fn create(count: u32) -> io::Result<OwnedFd> {
+    let done = |result: i32| if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) };
     // SAFETY: plain calls; the descriptor is new and ours.
     unsafe {
-        let fd = libc::memfd_create(c"component-pages".as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING);
-        let file = (fd >= 0).then(|| OwnedFd::from_raw_fd(fd))?;
-        let done = libc::ftruncate(fd, (count as usize * PAGE) as libc::off_t) == 0
-            && libc::fcntl(fd, libc::F_ADD_SEALS, SEALS) == 0
-            // Who has it to read does not get it to write by opening it again.
-            && libc::fchmod(fd, 0o400) == 0;
-        done.then_some(file)
+        let fd = done(libc::memfd_create(c"component-pages".as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING))?;
+        let file = OwnedFd::from_raw_fd(fd);
+        done(libc::ftruncate(fd, (count as usize * PAGE) as libc::off_t))?;
+        done(libc::fcntl(fd, libc::F_ADD_SEALS, SEALS))?;
+        // Who has it to read does not get it to write by opening it again.
+        done(libc::fchmod(fd, 0o400))?;
+        Ok(file)
     }
 }
 
@@ -60,7 +62,7 @@ fn sound(file: BorrowedFd<'_>, count: u32) -> bool {
 }
 
 /// The same memory, to be read only.
-fn read_only(file: &OwnedFd) -> std::io::Result<OwnedFd> {
+fn read_only(file: &OwnedFd) -> io::Result<OwnedFd> {
     std::fs::File::open(format!("/proc/self/fd/{}", file.as_raw_fd())).map(OwnedFd::from)
 }
 
@@ -99,7 +101,7 @@ impl Service for Pages {
         let memory = match memory {
             Some(memory) if sound(memory.as_fd(), count) => memory,
             Some(_) => return Err(Stop::Errno(libc::EINVAL)),
-            None => Arc::new(create(count).ok_or(Stop::Errno(libc::ENOMEM))?),
+            None => Arc::new(trusted(create(count)).map_err(|_| Stop::Errno(libc::ENOMEM))?),
         };
         let (holder, maker, of, rights) = (client, client, 0, READ | WRITE);
         self.pages.insert(id, Page { holder, maker, of, rights, count, memory: memory.clone() });
@@ -133,7 +135,7 @@ impl Service for Pages {
             return Err(Stop::Refused(libc::EPERM));
         }
         let memory = match page.rights & WRITE {
-            0 => read_only(&page.memory).map(Arc::new).map_err(|_| Stop::Errno(libc::EMFILE))?,
+            0 => trusted(read_only(&page.memory)).map(Arc::new).map_err(|_| Stop::Errno(libc::EMFILE))?,
             _ => page.memory.clone(),
         };
         Ok((0, page.count, page.rights, memory))

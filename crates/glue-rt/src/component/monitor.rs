@@ -12,6 +12,7 @@ use crate::layout::{
 use crate::memory::Shared;
 use crate::passage::Passage;
 use crate::registry::Registry;
+use crate::sound::sound;
 use crate::storage::Resources;
 use crate::{clock, futex, layout};
 
@@ -130,7 +131,7 @@ impl<C: Component> Monitor<C> {
                     }
                     let token = if answer_file.is_some() { sequence } else { 0 };
                     if let Some(file) = answer_file {
-                        let sent = passage.send(place as usize % SLOTS, token, file.as_fd());
+                        let sent = sound(passage.send(place as usize % SLOTS, token, file.as_fd()));
                         status = if sent.is_ok() { status } else { -libc::EMFILE };
                     }
                     slot.answer_file.store(token, Relaxed);
