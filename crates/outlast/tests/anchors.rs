@@ -253,7 +253,7 @@ fn a_program_that_goes_back_to_when_it_had_one_thread_starts_others_again() {
     let threads = format!("/proc/{}/task", first["pid"]);
     until("another thread", || std::fs::read_dir(&threads).is_ok_and(|threads| threads.count() > 1));
     // The next anchor is a copy of the program as it is now, and the commit is from before.
-    let before = home.status("it");
+    let before = home.await_protected("it");
     kill(&before["anchor"], libc::SIGKILL);
     home.await_status("it", |status| status["anchor"].is_i64() && status["anchor"] != before["anchor"]);
     kill(&before["pid"], libc::SIGKILL);

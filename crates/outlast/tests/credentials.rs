@@ -3,7 +3,7 @@
 mod support;
 
 use std::io::{BufRead, BufReader};
-use support::{finish, kill, said, Home};
+use support::{finish, kill, said, until, Home};
 
 const NOBODY: u32 = 65534;
 
@@ -43,10 +43,14 @@ fn dropped_program_after(victims: &[&str], event: &str) {
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     assert_eq!(lines.next().unwrap().unwrap(), "dropped");
     let dropped = format!("{NOBODY} {NOBODY} {NOBODY} {NOBODY}");
-    let status = home.await_status("dropped", |s| s["protected"] == true && field(&s["pid"], "Uid") == dropped);
+    until("its new user", || field(&home.await_protected("dropped")["pid"], "Uid") == dropped);
+    let status = home.await_protected("dropped");
+    // Stopped, the supervisor has no other anchor made between two kills.
+    kill(&status["supervisor"], libc::SIGSTOP);
     for victim in victims {
         kill(&status[victim], libc::SIGKILL);
     }
+    kill(&status["supervisor"], libc::SIGCONT);
     home.await_event("dropped", event, 1);
     let again = home.await_protected("dropped");
     assert_eq!(field(&again["pid"], "Uid"), dropped);

@@ -30,6 +30,8 @@ fn survives_kills_around_every_exec() {
     let script = r#"[ "$1" -lt 60 ] || exit 5; echo "$1"; exec sh -c "$2" sh "$(($1+1))" "$2""#;
     let mut run = home.outlast(["run", "--name", "chain", "--", "sh", "-c", script, "sh", "0", script]);
     let child = run.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    // Before that a kill is the end.
+    home.await_protected("chain");
     for _ in 0..60 {
         let status = home.status("chain");
         if status["pid"].is_i64() && status["ended"].is_null() {
@@ -48,9 +50,7 @@ fn survives_kills_around_every_exec() {
 fn a_failed_exec_returns_and_protection_goes_on() {
     let home = Home::new();
     // That the interpreter is missing is found only by the kernel.
-    let bad = home.file("bad");
-    std::fs::write(&bad, "#!/no/such/interpreter\n").unwrap();
-    std::fs::set_permissions(&bad, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let bad = home.executable("bad", b"#!/no/such/interpreter\n");
     let mut run = home.outlast(["run", "--name", "tries", "--", "/usr/bin/python3", "-c", PYTHON]);
     let run = run.arg(&bad).stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
     let mut child = run.spawn().unwrap();

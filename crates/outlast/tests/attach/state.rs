@@ -100,6 +100,8 @@ while True:
     program.tell("");
     assert_eq!(program.line(), "ticks True");
     program.kill_first();
+    // Until then it may be the dead one's number.
+    home.await_event("it", "recovered", 1);
     let status = home.await_protected("it");
     for signal in [libc::SIGTERM, libc::SIGUSR2, libc::SIGUSR1] {
         kill(&status["pid"], signal);

@@ -76,6 +76,18 @@ impl Home {
         command
     }
 
+    /// A file that may be executed, with this content. By another process: what this one has open for writing a child that another test
+    /// is about to start may still have open, and then it cannot be executed.
+    pub fn executable(&self, name: &str, content: &[u8]) -> PathBuf {
+        use std::io::Write;
+        let path = self.file(name);
+        let mut tee = Command::new("tee").arg(&path).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        tee.stdin.take().unwrap().write_all(content).unwrap();
+        assert!(tee.wait().unwrap().success());
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+        path
+    }
+
     /// The same by this user, from a copy: the one that was built may lie where others have no business.
     pub fn outlast_by<S: AsRef<std::ffi::OsStr>>(&self, user: u32, args: impl IntoIterator<Item = S>) -> Command {
         let own = self.file("outlast");
@@ -119,9 +131,13 @@ impl Home {
         last
     }
 
-    /// Waits until a program is protected; its status then.
+    /// Waits until a program is protected, and has all that belongs to it: what was just resumed has not, and of what was replaced there
+    /// is none for a moment. Its status then. After a kill it may still be the dead one's.
     pub fn await_protected(&self, name: &str) -> Value {
-        self.await_status(name, |status| status["protected"] == true)
+        self.await_status(name, |status| {
+            status["protected"] == true
+                && ["supervisor", "anchor", "pid"].iter().all(|process| status[process].is_i64())
+        })
     }
 
     /// The program's log.
