@@ -20,7 +20,8 @@ count = 0
 while True:
     client = listener.accept()[0]
     if FORKS and os.fork() == 0:
-        time.sleep(0.3)
+        while not os.path.exists(DOOR):
+            time.sleep(0.01)
         os._exit(client.send(b'of a child'))
     while client.recv(100):
         count += 1
@@ -53,7 +54,7 @@ struct Server<'h> {
 
 impl<'h> Server<'h> {
     fn start(home: &'h Home, options: &[&str], reply: &str) -> Self {
-        Self::start_it(home, options, &SERVER.replace("REPLY", reply).replace("FORKS", "False"))
+        Self::start_it(home, options, &SERVER.replace("REPLY", reply).replace("FORKS", "False").replace("DOOR", "''"))
     }
 
     fn start_it(home: &'h Home, options: &[&str], script: &str) -> Self {
@@ -71,7 +72,7 @@ impl<'h> Server<'h> {
         let mut port = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut port).unwrap();
         let client = TcpStream::connect(("127.0.0.1", port.trim().parse().unwrap())).unwrap();
-        client.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        client.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let server = Self { home, child, client };
         home.await_protected("web");
         server
@@ -169,9 +170,11 @@ fn a_recovered_server_goes_on_counting_and_one_that_replies_otherwise_is_told_of
 #[test]
 fn what_a_child_sends_on_the_same_connection_is_not_taken_for_a_reply() {
     let home = Home::new();
-    let script = SERVER.replace("REPLY", COUNTS).replace("FORKS", "True");
+    let door = format!("{:?}", home.file("door"));
+    let script = SERVER.replace("REPLY", COUNTS).replace("FORKS", "True").replace("DOOR", &door);
     let mut server = Server::start_it(&home, &["--server"], &script);
     assert_eq!(server.ask().trim(), "3");
+    home.door().open();
     assert_eq!(server.hear(), "of a child");
     for times in 1..=3 {
         server.die(times);

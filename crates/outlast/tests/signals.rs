@@ -3,7 +3,7 @@
 mod support;
 
 use std::os::unix::process::ExitStatusExt;
-use std::process::Child;
+use std::process::{Child, Stdio};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 use support::{finish, kill, said, until, Home};
@@ -23,15 +23,16 @@ fn passes_on_signals_sent_to_it() {
     let home = Home::new();
     let script =
         "trap 'echo usr1' USR1; trap 'echo term; exit 8' TERM; echo ready; while :; do read x < /dev/null; done";
-    let child = home.start_script("traps", script);
-    home.await_protected("traps");
-    // The traps are set before "ready" is committed and written.
-    home.await_status("traps", |status| status["commits"].as_u64() > Some(1));
+    let out = home.file("out");
+    let mut run = home.run_script("traps", script);
+    let child = run.stdout(std::fs::File::create(&out).unwrap()).stderr(Stdio::piped()).spawn().unwrap();
+    let seen = || std::fs::read_to_string(&out).unwrap();
+    until("the traps", || seen() == "ready\n");
     signal(&child, libc::SIGUSR1);
-    std::thread::sleep(std::time::Duration::from_millis(100));
+    until("the first trap", || seen() == "ready\nusr1\n");
     signal(&child, libc::SIGTERM);
     let output = finish(child);
-    assert_eq!((output.status.code(), &*output.stdout), (Some(8), &b"ready\nusr1\nterm\n"[..]), "{}", said(&output));
+    assert_eq!((output.status.code(), &*seen()), (Some(8), "ready\nusr1\nterm\n"), "{}", said(&output));
 }
 
 #[test]

@@ -7,6 +7,7 @@ use serde_json::Value;
 use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
 /// A program that prints without pause is attached to and killed at any moment: what it prints is what it always prints.
@@ -18,15 +19,20 @@ fn prints_the_same(options: &[&str], rounds: usize) {
         let mut program = Program::script(&script);
         moments.pause(60_000);
         attach(&home, program.pid, options);
+        let is_killed = AtomicBool::new(false);
         let printed = std::thread::scope(|scope| {
             let printed = scope.spawn(|| {
                 let mut printed = String::new();
+                program.out.by_ref().take(expected.len() as u64 / 2).read_to_string(&mut printed).unwrap();
+                // However late it is killed on a busy machine, it has not come to its end before.
+                until("its death", || is_killed.load(SeqCst));
                 program.out.read_to_string(&mut printed).unwrap();
                 printed
             });
             moments.pause(60_000);
             kill(&program.pid.into(), libc::SIGKILL);
             assert_eq!(program.child.wait().unwrap().signal(), Some(libc::SIGKILL));
+            is_killed.store(true, SeqCst);
             for _ in 0..3 {
                 if home.status("it")["protected"] != true {
                     continue;
@@ -54,7 +60,8 @@ fn threads_that_are_attached_to_anywhere_print_what_they_always_print() {
     let to = compile(&home, "attach/threads.c");
     let start = || {
         let mut program = Command::new(&to);
-        program.args(["4000", "1"]);
+        // More than a pipe holds: it is not over before somebody reads.
+        program.args(["20000", "1"]);
         Program::start(&mut program)
     };
     let expected = start().rest();
@@ -83,8 +90,9 @@ fn threads_that_are_attached_to_anywhere_print_what_they_always_print() {
 fn threads_run_on_as_they_were_where_they_cannot_be_protected() {
     let home = Home::new();
     let to = compile(&home, "attach/threads.c");
-    let mut program = Program::start(Command::new(&to).args(["4000", "3"]).env("PUNCTUAL", "1"));
-    std::thread::sleep(Duration::from_secs(2));
+    let mut program = Program::start(Command::new(&to).args(["4000", "8"]).env("PUNCTUAL", "1"));
+    // Long before they end, and late enough for those that began anew not to be punctual.
+    std::thread::sleep(Duration::from_secs(5));
     let refused = try_to_attach(&home, program.pid, &["--tracker", "mprotect"]);
     assert_eq!(refused.status.code(), Some(1), "{}", said(&refused));
     assert!(String::from_utf8_lossy(&refused.stderr).contains("threads"), "{}", said(&refused));

@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 fn waits_of_threads_end_when_they_would_have_ended() {
     let home = Home::new();
     let to = compile(&home, "attach/threads.c");
-    let mut program = Program::start(Command::new(&to).args(["10", "6"]).env("PUNCTUAL", "1"));
-    std::thread::sleep(Duration::from_secs(4));
+    let mut program = Program::start(Command::new(&to).args(["10", "12"]).env("PUNCTUAL", "1"));
+    // Long before they end, and late enough for those that began anew not to be punctual.
+    std::thread::sleep(Duration::from_secs(8));
     attach(&home, program.pid, &[]);
     let printed = program.rest();
     assert!(printed.ends_with("0 0\n"), "{printed}");
@@ -20,18 +21,23 @@ fn waits_of_threads_end_when_they_would_have_ended() {
 
 #[test]
 fn a_sleep_that_is_attached_to_ends_when_it_would_have_ended() {
-    for options in [&[][..], &["--tracker", "mprotect"]] {
+    let ends_in_time = |options: &[&str]| {
         let home = Home::new();
         let begun = Instant::now();
-        let mut program = Program::start(Command::new("sleep").arg("8"));
-        std::thread::sleep(Duration::from_secs(6));
+        let mut program = Program::start(Command::new("sleep").arg("16"));
+        // Long before it ends; one that began anew would end after 26 seconds.
+        std::thread::sleep(Duration::from_secs(10));
         program.await_sleep();
         attach(&home, program.pid, options);
         assert_eq!(program.child.wait().unwrap().code(), Some(0));
         let took = begun.elapsed();
-        assert!(took >= Duration::from_secs(8) && took < Duration::from_secs(13), "{took:?}");
+        assert!(took >= Duration::from_secs(16) && took < Duration::from_secs(25), "{took:?}");
         until("its end", || home.status("it")["ended"] == "exit 0");
-    }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| ends_in_time(&[]));
+        scope.spawn(|| ends_in_time(&["--tracker", "mprotect"]));
+    });
 }
 
 #[test]
