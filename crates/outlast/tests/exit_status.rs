@@ -2,7 +2,6 @@
 
 mod support;
 
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::Stdio;
 use support::{finish, said, Home};
@@ -56,9 +55,7 @@ fn a_file_that_is_not_executable_is_126() {
     let home = Home::new();
     let file = home.file("plain");
     std::fs::write(&file, "not a program").unwrap();
-    let missing = home.file("orphan");
-    std::fs::write(&missing, "#!/no/such/interpreter\n").unwrap();
-    std::fs::set_permissions(&missing, PermissionsExt::from_mode(0o755)).unwrap();
+    let missing = home.executable("orphan", b"#!/no/such/interpreter\n");
     for path in [&file, &missing, &home.path().to_path_buf()] {
         let output = home.outlast(["run".as_ref(), "--".as_ref(), path.as_os_str()]).output().unwrap();
         assert_eq!(output.status.code(), Some(126), "{}", said(&output));
@@ -69,9 +66,7 @@ fn a_file_that_is_not_executable_is_126() {
 #[test]
 fn a_text_without_interpreter_is_a_shell_script() {
     let home = Home::new();
-    let file = home.file("script");
-    std::fs::write(&file, "echo $1; exit 9\n").unwrap();
-    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o755)).unwrap();
+    let file = home.executable("script", b"echo $1; exit 9\n");
     let output = home.outlast(["run".as_ref(), "--".as_ref(), file.as_os_str(), "word".as_ref()]).output().unwrap();
     assert_eq!((output.status.code(), &*output.stdout), (Some(9), &b"word\n"[..]), "{}", said(&output));
 }

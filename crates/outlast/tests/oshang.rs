@@ -5,7 +5,6 @@
 mod support;
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -48,11 +47,9 @@ impl Watch {
         let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let home = Home::new();
         let hog = compile(&home);
-        let alert = home.file("alert");
         let told = home.file("told");
         let script = format!("#!/bin/sh\necho $OUTLAST_EVENT: $OUTLAST_CAUSE >> {}\n", told.display());
-        fs::write(&alert, script).unwrap();
-        fs::set_permissions(&alert, fs::Permissions::from_mode(0o755)).unwrap();
+        let alert = home.executable("alert", script.as_bytes());
         let daemons = (0..count).map(|n| {
             let name = |what: &str| if n == 0 { what.into() } else { format!("{n}.{what}") };
             let mut command = home.outlast(["daemon", "--oshang", "only", "--oshang-threshold", threshold]);

@@ -2,7 +2,6 @@
 
 mod support;
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use support::obedient::Obedient;
@@ -26,15 +25,13 @@ fn strike(home: &Home, times: std::ops::RangeInclusive<usize>) {
 
 /// A command that writes down how it was run, then does this. What signals it blocks is what those that it begins do: while it begins one, it blocks all.
 fn command(home: &Home, then: &str) -> (PathBuf, PathBuf) {
-    let (script, told) = (home.file("alert"), home.file("told"));
+    let told = home.file("told");
     let told_as = told.display();
     let text = format!(
         "#!/bin/sh\n{{ echo pid $$; echo \"args $*\"; env; ls -l /proc/$$/fd; grep SigBlk /proc/self/status; }} > {told_as}.new\n\
          echo once >> {told_as}.times\nmv {told_as}.new {told_as}\n{then}\n"
     );
-    std::fs::write(&script, text).unwrap();
-    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
-    (script, told)
+    (home.executable("alert", text.as_bytes()), told)
 }
 
 #[test]
@@ -82,6 +79,7 @@ fn a_command_that_hangs_or_is_not_there_holds_nobody_up() {
         door.open();
         assert_eq!(support::finish(child).status.code(), Some(3));
     }
+    until("the command", || told.exists());
     let text = std::fs::read_to_string(&told).unwrap();
     let pid = text.lines().find_map(|line| line.strip_prefix("pid ")?.parse::<i64>().ok()).unwrap();
     kill(&pid.into(), libc::SIGKILL);

@@ -9,8 +9,7 @@ use support::{finish, kill, said, Home};
 
 /// A copy of `true`'s sibling that exits with 1.
 fn copy_of_false(home: &Home, mode: u32) -> std::path::PathBuf {
-    let path = home.file("program");
-    std::fs::copy("/bin/false", &path).unwrap();
+    let path = home.executable("program", &std::fs::read("/bin/false").unwrap());
     std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
     path
 }
@@ -68,9 +67,7 @@ fn an_unreadable_program_of_an_ordinary_user() {
 #[test]
 fn a_32_bit_program() {
     let home = Home::new();
-    let path = home.file("old");
-    std::fs::write(&path, elf32_that_exits_with(42)).unwrap();
-    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+    let path = home.executable("old", &elf32_that_exits_with(42));
     // A kernel without 32-bit emulation refuses it, with and without outlast.
     match Command::new(&path).status() {
         Ok(status) => assert_eq!(status.code(), Some(42)),
@@ -87,21 +84,9 @@ fn runs_not_at_all(home: &Home, path: &std::path::Path) {
 #[test]
 fn a_program_that_lies_where_the_engine_would() {
     let home = Home::new();
-    let path = home.file("there");
-    std::fs::write(&path, elf64_in_the_engines_place(9)).unwrap();
-    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
-    assert_eq!(run_once_written(&path).code(), Some(9));
+    let path = home.executable("there", &elf64_in_the_engines_place(9));
+    assert_eq!(Command::new(&path).status().unwrap().code(), Some(9));
     runs_without(&home, &path, "address-taken", 9, None);
-}
-
-/// Runs a program that was just written: a child that another test is about to start may still have it open for writing.
-fn run_once_written(path: &std::path::Path) -> std::process::ExitStatus {
-    loop {
-        match Command::new(path).status() {
-            Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => std::thread::yield_now(),
-            status => return status.unwrap(),
-        }
-    }
 }
 
 /// Runs a script within a limit; it sees what it would see without outlast. Returns the log's events and their causes.
