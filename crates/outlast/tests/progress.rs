@@ -17,6 +17,9 @@ fn terminal() -> (File, OwnedFd) {
     // SAFETY: the two descriptors are ours to fill, the size is one; no name and settings are given.
     let r = unsafe { libc::openpty(&mut master, &mut slave, null, null.cast(), &size) };
     assert_eq!(r, 0, "openpty");
+    // What other tests begin meanwhile must not have it open: it would not end before that does.
+    // SAFETY: plain system calls.
+    let _ = [master, slave].map(|fd| unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) });
     // SAFETY: both were just opened, and nothing else owns them.
     unsafe { (File::from_raw_fd(master), OwnedFd::from_raw_fd(slave)) }
 }

@@ -25,6 +25,9 @@ impl Terminal {
         // SAFETY: the two descriptors are ours to fill; no name, settings or size are given.
         let r = unsafe { libc::openpty(&mut master, &mut slave, null, null.cast(), null.cast()) };
         assert_eq!(r, 0, "openpty");
+        // What other tests begin meanwhile must not have it open: it would not end before that does.
+        // SAFETY: plain system calls.
+        let _ = [master, slave].map(|fd| unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) });
         // SAFETY: both were just opened, and nothing else owns them.
         let (master, slave) = unsafe { (File::from_raw_fd(master), OwnedFd::from_raw_fd(slave)) };
         let copy = || slave.try_clone().unwrap();
