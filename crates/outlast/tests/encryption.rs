@@ -72,7 +72,8 @@ fn goes_back_and_is_copied_as_if_it_were_not_encrypted() {
     assert!(program.rewind(&third.to_string()).status.success());
     // The key is in no file of theirs.
     for path in files_of(&home.state()).into_iter().filter(|path| path.file_name().unwrap() != "store") {
-        let bytes = std::fs::read(&path).unwrap();
+        // The file of a generation that is given up meanwhile is gone.
+        let bytes = std::fs::read(&path).unwrap_or_default();
         assert!(!bytes.windows(16).any(|bytes| bytes == &KEY[..16]), "{path:?}");
     }
     for program in [program, older, newer] {

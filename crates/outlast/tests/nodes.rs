@@ -166,7 +166,8 @@ fn who_has_another_key_or_is_not_known_or_may_nothing_is_refused_until_the_file_
     beta.knows("[node.alpha]\nkey = \"?\"\n");
     beta.signal(libc::SIGHUP);
     beta.await_said("nodes.toml:4: a key is what", 1);
-    assert_eq!(alpha.other()["state"], "here", "{}", alpha.log());
+    // On a busy machine either may be silent for too long now and then.
+    alpha.await_other("here");
     beta.knows(&lets("alpha", &alpha, "\"schl/switched\""));
     beta.signal(libc::SIGHUP);
     alpha.await_said("node beta is there", there + 1);
@@ -248,7 +249,7 @@ while time.time() < end:
     alpha.begin(&THRESHOLD);
     alpha.await_said("node beta is there", there + 1);
     assert!(crowd.wait().unwrap().success());
-    assert_eq!(alpha.other()["state"], "here", "{}", alpha.log());
+    alpha.await_other("here");
     assert!(beta.count("no TLS that is spoken here") >= 1, "{}", beta.log());
     assert!(beta.log().lines().count() < 60, "{}", beta.log());
 }
