@@ -18,7 +18,7 @@ impl Journal {
     fn open(home: &Home) -> Self {
         let path = home.file("journal");
         let socket = UnixDatagram::bind(&path).unwrap();
-        socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         Self { socket, path }
     }
 
@@ -29,7 +29,12 @@ impl Journal {
     /// The fields of the next entry.
     fn next(&self) -> BTreeMap<String, String> {
         let mut bytes = [0; 65_536];
-        let read = self.socket.recv(&mut bytes).expect("an entry");
+        let read = loop {
+            match self.socket.recv(&mut bytes) {
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => (),
+                read => break read.expect("an entry"),
+            }
+        };
         let text = std::str::from_utf8(&bytes[..read]).unwrap();
         text.lines().map(|line| line.split_once('=').unwrap_or_else(|| panic!("{text}"))).map(owned).collect()
     }

@@ -192,7 +192,7 @@ fn a_manager_of_services_is_told() {
     fs::create_dir(home.file("policies")).unwrap();
     let path = home.file("notify");
     let socket = UnixDatagram::bind(&path).unwrap();
-    socket.set_read_timeout(Some(std::time::Duration::from_secs(30))).unwrap();
+    socket.set_read_timeout(Some(std::time::Duration::from_secs(60))).unwrap();
     let mut process = spawn(&home, &[("NOTIFY_SOCKET", path.to_str().unwrap()), ("WATCHDOG_USEC", "300000")]);
     let told = |what: &str| loop {
         let mut text = [0; 256];
@@ -244,7 +244,7 @@ fn the_journal_is_told_of_designated_programs_unless_the_policy_says_otherwise()
     fs::write(home.file("policies/a.toml"), TOLD.replace("$BIN", bin.to_str().unwrap())).unwrap();
     let path = home.file("journal");
     let journal = UnixDatagram::bind(&path).unwrap();
-    journal.set_read_timeout(Some(std::time::Duration::from_secs(30))).unwrap();
+    journal.set_read_timeout(Some(std::time::Duration::from_secs(60))).unwrap();
     let variable = ("OUTLAST_JOURNAL_SOCKET", path.to_str().unwrap());
     let process = spawn(&home, &[variable]);
     until("policies that are read", || {
