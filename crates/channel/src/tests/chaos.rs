@@ -131,7 +131,8 @@ fn whatever_happens_to_the_wire_answers_are_right_and_all_goes_on_in_the_end() {
         // It is told anew what is wanted of it, once.
         until(&format!("seed {seed}: it goes on"), || add(&remote, 1000, seed) == Ok(1000 + seed));
         while client.news.within(Duration::from_millis(100)).is_some() {}
-        assert_eq!(add(&remote, 2000, seed), Ok(2000 + seed));
+        // On a busy machine either may have been silent for too long since.
+        until(&format!("seed {seed}: it goes on still"), || add(&remote, 2000, seed) == Ok(2000 + seed));
         let told = client.hear("an event", |news| if let News::Told { told, .. } = news { Some(told) } else { None });
         assert_eq!(told.payload.read(), Ok(2000 + seed), "seed {seed}");
         println!("seed {seed}: {answered} answered, {failed} failed");

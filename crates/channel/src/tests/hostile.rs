@@ -1,6 +1,6 @@
 //! A node that is known, and means harm: it can end its own connection, and nothing else.
 
-use super::{add, anywhere, until, Client, Server, PATIENCE};
+use super::{add, anywhere, until, Client, Server, CALM, PATIENCE};
 use crate::frame::{Ask, Frame, Told, LONGEST_NAME, MOST_OPEN};
 use crate::link::{Link, Why};
 use crate::{tls, Key};
@@ -51,8 +51,8 @@ fn open(link: &mut Link) {
 fn each_kind_of_harm_ends_the_connection_and_is_logged_and_others_go_on() {
     let [own, bad, good] = [0; 3].map(|_| Key::transient().unwrap());
     let knows = [("bad", bad.public(), &["adder"][..]), ("good", good.public(), &["adder"][..])];
-    let server = Server::begin(&own, anywhere(), &knows);
-    let client = Client::begin(&good, server.address(), own.public());
+    let server = Server::patient(&own, anywhere(), &knows, CALM);
+    let client = Client::patient(&good, server.address(), own.public(), CALM);
     client.returned();
     let ask = |id, ask| Frame::Ask { id, ask };
     let hold = || Ask::Command { pin: "adder".into(), operation: "hold".into(), argument: Payload::NONE };

@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 
 /// A node that is silent for so long has vanished.
 const PATIENCE: Duration = Duration::from_millis(400);
+/// One to which nothing is to happen: on a busy machine it may be silent for longer than the others.
+const CALM: Duration = Duration::from_secs(5);
 /// What never happens within this does not happen: for a machine that is busy with other things.
 const LONG: Duration = Duration::from_secs(30);
 
@@ -42,12 +44,16 @@ struct Server {
 
 impl Server {
     fn begin(own: &Key, listen: SocketAddr, knows: &[(&str, PublicKey, &[&str])]) -> Self {
+        Self::patient(own, listen, knows, PATIENCE)
+    }
+
+    fn patient(own: &Key, listen: SocketAddr, knows: &[(&str, PublicKey, &[&str])], patience: Duration) -> Self {
         let node = |(name, key, words): &(&str, PublicKey, &[&str])| {
             let mut may = May::default();
             words.iter().for_each(|word| may.add(word, &[&ADDER]).unwrap());
             Node { name: (*name).into(), key: *key, address: None, watch: false, may }
         };
-        let nodes = Nodes { listen: Some(listen), patience: PATIENCE, nodes: knows.iter().map(node).collect() };
+        let nodes = Nodes { listen: Some(listen), patience, nodes: knows.iter().map(node).collect() };
         let (to_worker, visits) = channel();
         let notices = Arc::new(Mutex::new(Vec::new()));
         let of_channel = Arc::clone(&notices);
@@ -130,8 +136,12 @@ struct Client {
 
 impl Client {
     fn begin(own: &Key, address: SocketAddr, key: PublicKey) -> Self {
+        Self::patient(own, address, key, PATIENCE)
+    }
+
+    fn patient(own: &Key, address: SocketAddr, key: PublicKey, patience: Duration) -> Self {
         let node = Node { name: "there".into(), key, address: Some(address), watch: false, may: May::default() };
-        let nodes = Nodes { listen: None, patience: PATIENCE, nodes: vec![node] };
+        let nodes = Nodes { listen: None, patience, nodes: vec![node] };
         let (to_news, news) = queue();
         let to = |_: &Hub| To { visits: Box::new(|_| ()), news: to_news, notices: Box::new(|_| ()) };
         Self { channel: Channel::begin(&nodes, own, vec![&ADDER], to).unwrap(), news }
@@ -177,8 +187,8 @@ fn anywhere() -> SocketAddr {
 /// A pair that knows each other.
 fn pair(may: &[&str]) -> (Server, Client) {
     let (own, other) = (Key::transient().unwrap(), Key::transient().unwrap());
-    let server = Server::begin(&own, anywhere(), &[("here", other.public(), may)]);
-    let client = Client::begin(&other, server.address(), own.public());
+    let server = Server::patient(&own, anywhere(), &[("here", other.public(), may)], CALM);
+    let client = Client::patient(&other, server.address(), own.public(), CALM);
     (server, client)
 }
 

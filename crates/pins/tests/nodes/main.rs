@@ -15,6 +15,8 @@ use std::thread::{spawn, JoinHandle};
 use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_millis(600);
+/// Of those that nothing is to happen to: on a busy machine they may be silent for longer than the others.
+const CALM: Duration = Duration::from_secs(5);
 /// What never happens within this does not happen.
 const LONG: Duration = Duration::from_secs(30);
 const EVERY: Duration = Duration::from_millis(20);
@@ -63,7 +65,7 @@ impl Host {
         let mut of_node = May::default();
         may.iter().for_each(|word| of_node.add(word, &FOR_OTHER_NODES).unwrap());
         let node = Node { name: "visitor".into(), key: other, address: None, watch: false, may: of_node };
-        let nodes = Nodes { listen: Some(anywhere()), patience: PATIENCE, nodes: vec![node] };
+        let nodes = Nodes { listen: Some(anywhere()), patience: CALM, nodes: vec![node] };
         let inbox = self.inbox.clone();
         let to = |hub: &Hub| {
             inbox.send(Inbox::Hub(Some(hub.clone()))).unwrap();

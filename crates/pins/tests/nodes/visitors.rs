@@ -1,6 +1,6 @@
 //! What modules of other nodes have asked of this one ends when the channel does, and when the module that serves them fails.
 
-use crate::{Host, Inbox, EVERY, LONG, PATIENCE};
+use crate::{Host, Inbox, CALM, EVERY, LONG};
 use outlast_channel::{queue, Channel, Hub, Key, May, News, Node, Nodes, Out, PublicKey, To};
 use outlast_core::{Calls, Event, Failure, Manifest, Module, Payload};
 use outlast_interfaces::oshang::Settings;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// One that wants to be told of each look.
 fn visit(own: &Key, address: SocketAddr, key: PublicKey) -> (Channel, Out) {
     let node = Node { name: "there".into(), key, address: Some(address), watch: false, may: May::default() };
-    let nodes = Nodes { listen: None, patience: PATIENCE, nodes: vec![node] };
+    let nodes = Nodes { listen: None, patience: CALM, nodes: vec![node] };
     let (news, out) = queue();
     let to = |_: &Hub| To { visits: Box::new(|_| ()), news, notices: Box::new(|_| ()) };
     let channel = Channel::begin(&nodes, own, FOR_OTHER_NODES.to_vec(), to).unwrap();
