@@ -58,8 +58,8 @@ fn every_trigger_of_a_client_in_c_is_waited_for_once_while_the_component_is_kill
 fn without_r0_in_c_a_trigger_is_lost() {
     let client = c::client("ping_pong", "event", Some(Mechanism::R0));
     // Both wait for ever, or until there was a death too many at a call, where they need less than a second otherwise.
-    let ended = run((SERVICE.as_ref(), &["event"]), &BOTH, &client.program, &[ROUNDS], 10);
-    assert_ne!(ended.success, Some(true), "{ended:?}");
+    let mut ends = (0..10).map(|_| run((SERVICE.as_ref(), &["event"]), &BOTH, &client.program, &[ROUNDS], 10).success);
+    assert!(ends.any(|success| success != Some(true)));
 }
 
 #[test]

@@ -139,13 +139,13 @@ fn aliases_back_and_forth_are_recovered_from_the_top() {
         let (from, to) = if depth % 2 == 0 { (&here, them) } else { (&there, me) };
         last = from.mem_alias(last, to, READ | WRITE).expect("an alias");
     }
-    let start = std::time::Instant::now();
     for _ in 0..5 {
         kill_instance(&handle);
+        let start = std::time::Instant::now();
         assert!(here.mem_map(last).is_ok());
+        // A client that waited for itself would be given up after ten seconds.
+        assert!(start.elapsed() < std::time::Duration::from_secs(9));
     }
-    // A client that waited for itself would be given up after ten seconds.
-    assert!(start.elapsed() < std::time::Duration::from_secs(8));
     here.mem_revoke(page).expect("ours");
     assert!(here.mem_map(last).is_err());
 }
