@@ -89,7 +89,10 @@ impl Module for Faulty {
 
 /// The modules that are compiled in, one of them replaced.
 fn modules() -> Vec<Manifest> {
-    let budget = Budget { time: Duration::from_millis(100), memory: 1 << 20 };
+    // Only what does not end is to come to its end: others may take longer than that on a busy machine.
+    let is_endless = std::env::var(FAULT).is_ok_and(|fault| ["loop", "sleep"].contains(&fault.as_str()));
+    let time = Duration::from_millis(if is_endless { 100 } else { 20_000 });
+    let budget = Budget { time, memory: 1 << 20 };
     let replaced = if std::env::var(FAULT).as_deref() == Ok("undecided") { crash::NAME } else { checkpoint::NAME };
     let faulty = |name| Manifest { name, what: "", make: &|| Box::new(Faulty { deaths: 0 }), budget, reloads: 2 };
     let all = outlast_modules::all();
@@ -311,9 +314,10 @@ fn is_loaded_again() {
                 run.kill();
             }
             run.ask("again");
-            assert_eq!(run.failures(), (3 * round, false), "{fault}: {:#?}", run.log());
+            // What was killed may answer before its supervisor has written that down.
+            run.await_until("the word of its failures", || run.failures() == (3 * round, false));
             assert_eq!(run.add(Duration::from_millis(20)), Ok(()));
-            assert_eq!(run.failures(), (3 * round, true), "{fault}: {:#?}", run.log());
+            run.await_until("the word of the one that was added", || run.failures() == (3 * round, true));
         }
         // The engine has done so all the time, whoever had told it.
         assert_eq!(run.count("module-changed"), 1, "{fault}");

@@ -99,7 +99,7 @@ impl Run {
         let asked = Instant::now();
         while !done() {
             let seen = || ["file", "mem", "net", "ipc"].map(|pin| self.seen(pin).to_string());
-            assert!(asked.elapsed() < Duration::from_secs(30), "{what} does not come: {:#?} {:#?}", self.log(), seen());
+            assert!(asked.elapsed() < Duration::from_secs(60), "{what} does not come: {:#?} {:#?}", self.log(), seen());
             std::thread::sleep(Duration::from_millis(2));
         }
     }
