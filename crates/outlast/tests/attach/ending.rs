@@ -1,7 +1,7 @@
 //! Threads that end while their program is attached to.
 
-use super::program::{attach, compile, Program};
-use super::support::Home;
+use super::program::{compile, try_to_attach, Program};
+use super::support::{said, Home};
 use std::process::Command;
 
 #[test]
@@ -12,7 +12,8 @@ fn threads_that_end_all_the_time_hinder_nobody() {
         let home = Home::new();
         let mut program = Program::start(&mut Command::new(&to));
         assert_eq!(program.line(), "begun");
-        attach(&home, program.pid, &[]);
+        let attached = try_to_attach(&home, program.pid, &[]);
+        assert!(attached.status.success(), "{}; the program: {:?}", said(&attached), program.child.try_wait());
         assert_eq!(program.rest(), "0 wrong\n");
         assert_eq!(program.child.wait().unwrap().code(), Some(7));
     }
