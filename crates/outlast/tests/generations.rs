@@ -299,7 +299,11 @@ x = bytearray(os.urandom(4 << 20))
 for n in range(40):
     x[:] = os.urandom(len(x)); print(n); time.sleep(0.04)
 home = os.environ['OUTLAST_STATE_DIR'] + '/tight/'
-sizes = [os.stat(home + file).st_blocks * 512 for file in os.listdir(home) if 'gen' in file]
+while True:
+    try:
+        sizes = [os.stat(home + file).st_blocks * 512 for file in os.listdir(home) if 'gen' in file]
+        break
+    except FileNotFoundError: pass # given up just then
 print(len(sizes), sum(sizes) >> 20, open(home + 'log.jsonl').read().count('suspended')); raise SystemExit(9)";
     command.args(["--", "/usr/bin/python3", "-u", "-c", script]).env("OUTLAST_STATE_DIR", home.state());
     let output = command.stdin(Stdio::null()).output().unwrap();
