@@ -4,8 +4,10 @@
 use super::inheriting::{OWNER_DIED, TID, WAITERS};
 use crate::dispatch::Call;
 use crate::numbers;
+use crate::state::engine;
 use crate::sys::{nr, syscall};
 use crate::thread::{standing, Thread};
+use crate::tracker::Track;
 use crate::user;
 use crate::world;
 use core::arch::asm;
@@ -20,6 +22,8 @@ pub fn end(t: &mut Thread, status: u64) -> ! {
     unsafe {
         if t.rseq[0] != 0 {
             syscall!(nr::RSEQ, t.rseq[0], t.rseq[1], 1, t.rseq[2]);
+            // Whether it was in doubt (`world::each_in_doubt`) nobody will know any more.
+            engine().tracker.written(t.rseq[0] & !4095);
         }
         release_robust(t);
         syscall!(nr::SET_ROBUST_LIST, 0, t.robust_list[1]);
