@@ -23,6 +23,8 @@ pub const CASES: &[Case] = &[
     Case::new("clocks", |_| Ok(Program::new(&[&program("clocks"), "60"])), |_| Drive::Pipes(Input::none()))
         .with_threads(),
     Case::new("masks", |_| Ok(Program::new(&[&program("masks"), "20"])), |_| Drive::Pipes(Input::none())),
+    Case::new("masked_execs", |_| Ok(Program::new(&[&program("masked_execs"), "30"])), |_| Drive::Pipes(Input::none()))
+        .pace(SPREAD),
     Case::new("blocked", |_| Ok(Program::new(&[&program("blocked"), "10"])), |_| Drive::Pipes(Input::none()))
         .pace(SPREAD),
 ];

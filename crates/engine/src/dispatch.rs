@@ -272,7 +272,7 @@ fn serve(e: &mut Engine, t: &mut Thread, call: Call) -> Outcome {
         Class::Thread if calls::gs::sets(&call) => calls::gs::set(e, t, &call),
         Class::Thread => calls::threads::serve(e, t, &call),
         Class::Spawn => calls::spawn::serve(e, t, &call),
-        Class::Exec => Return(calls::exec::serve(e, t, &call)),
+        Class::Exec => calls::exec::serve(e, t, &call),
         Class::Wait => Return(children::wait(e, t, &call)),
         Class::Exit => calls::exit::serve(e, t, &call),
         _ if matches!(call.nr, nr::SETITIMER | nr::ALARM) => Return(calls::timers::set(e, &call)),

@@ -111,6 +111,15 @@ pub mod exec_request {
     pub const FAILED: u32 = 2;
 }
 
+/// The supervisor's answer to it. Values of [`Control::exec_ready`].
+pub mod exec_answer {
+    pub const NONE: u32 = 0;
+    /// The program is traced: the execve may be made, and the new image gets [`super::Control::exec_mask`].
+    pub const TRACED: u32 = 1;
+    /// It could not be traced: after its execve it runs without protection.
+    pub const UNTRACED: u32 = 2;
+}
+
 /// What is different for a program that meets the same failure from older generations, too. Bits of [`Control::perturbation`].
 pub mod perturbation {
     /// Room around new private mappings, which may be written to.
@@ -177,7 +186,7 @@ pub struct Control {
 
     /// Engine: 1 asks the supervisor to seize it for an execve. A futex.
     pub exec_request: AtomicU32,
-    /// Supervisor: 1 when the engine may go on with execve, 2 when tracing failed (go on unprotected). A futex.
+    /// Supervisor: one of [`exec_answer`]. A futex.
     pub exec_ready: AtomicU32,
     /// Supervisor: 1 when the program must not be recovered from the next death (`outlast stop`). Engine: while the program kills itself.
     pub stopping: AtomicU32,
@@ -268,6 +277,8 @@ pub struct Control {
     pub checks_put_off: AtomicU64,
     /// Engine: id of the thread that is about to exec.
     pub exec_tid: AtomicI32,
+    /// Engine: the signals that the program has blocked as it execs, bit n-1 for signal n; the kernel has all blocked then.
+    pub exec_mask: AtomicU64,
     /// Supervisor, then engine: one of [`other_state`], until a process has been restored.
     pub other_state: AtomicU32,
     /// Whoever copies the store: CLOCK_MONOTONIC nanoseconds until when it is not to be folded, as far as there is room.

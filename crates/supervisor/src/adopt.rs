@@ -6,7 +6,7 @@
 use crate::decision::Load;
 use crate::end::End;
 use crate::error::Error;
-use crate::exec::{ready, Handover};
+use crate::exec::Handover;
 use crate::generation::{file_name, Generation};
 use crate::log::{Entry, Kind};
 use crate::orphans::{is_alive, newer_session};
@@ -17,7 +17,7 @@ use crate::signals::unblock_all;
 use crate::supervisor::Supervisor;
 use crate::{clock, oom_score, processes};
 use libc::pid_t;
-use outlast_image::control::{state, supervisor};
+use outlast_image::control::{exec_answer, state, supervisor};
 use outlast_image::degradation::Degradation;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::Ordering::Acquire;
@@ -238,7 +238,7 @@ impl Supervisor {
 
     /// Whether the supervisor that died had taken hold of the program for an execve: then the kernel kills it.
     fn was_traced(&self) -> bool {
-        self.generation.control().exec_ready.load(Acquire) == ready::TRACED
+        self.generation.control().exec_ready.load(Acquire) == exec_answer::TRACED
     }
 
     /// The program's standard streams become ours, for a process that may have to take its place.

@@ -14,19 +14,12 @@ use crate::stores::StorePlace;
 use crate::supervisor::Supervisor;
 use crate::trace::{self, Fault, Stop};
 use crate::{clock, futex, processes, reports};
-use outlast_image::control::{exec_request as request, state, Control};
+use outlast_image::control::{exec_answer, exec_request as request, state, Control};
 use outlast_image::degradation::Degradation;
 use outlast_image::inject::mode;
 use outlast_image::layout::CHILD_BASE;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 use std::time::Duration;
-
-/// Values of `Control::exec_ready`.
-pub mod ready {
-    pub const NO: u32 = 0;
-    pub const TRACED: u32 = 1;
-    pub const UNTRACED: u32 = 2;
-}
 
 /// How often the engine may fail to get into a new image before the program goes on without.
 const INJECTION_TRIES: u32 = 3;
@@ -74,20 +67,20 @@ impl Supervisor {
             request::EXEC if !self.handover.is_tracing() && self.has_left() => {
                 self.go_unprotected(Degradation::TraceForbidden, "it was not traced when it became another");
             }
-            request::EXEC if answer == ready::NO => {
+            request::EXEC if answer == exec_answer::NONE => {
                 let traced = self.handover.is_tracing()
                     || self.may_exec_protected() && trace::seize(self.execing_thread()).is_ok();
                 // One that cannot be traced because it is dead needs no answer.
                 if traced || self.kin.is_alive(self.pid) {
                     self.handover = if traced { Handover::Tracing } else { Handover::Untraced };
                     let control = self.generation.control();
-                    control.exec_ready.store(if traced { ready::TRACED } else { ready::UNTRACED }, Release);
+                    control.exec_ready.store(if traced { exec_answer::TRACED } else { exec_answer::UNTRACED }, Release);
                     futex::wake(&control.exec_ready);
                 }
             }
             request::FAILED => {
                 // First the answer: the next request must find none.
-                control.exec_ready.store(ready::NO, Release);
+                control.exec_ready.store(exec_answer::NONE, Release);
                 if std::mem::take(&mut self.handover).is_tracing() {
                     self.let_go();
                 }
@@ -160,6 +153,8 @@ impl Supervisor {
             self.handover = Handover::Waiting { previous: None, began };
             return self.inject_into(0);
         }
+        // What fails here fails because the program was killed: its death follows.
+        let _ = trace::set_signal_mask(self.pid, self.generation.control().exec_mask.load(Acquire));
         let number = self.meta.generation + 1;
         match Generation::create(&self.folder, &self.stores, number) {
             Ok(new) => {
@@ -294,7 +289,7 @@ impl Supervisor {
         }
         let control: &Control = self.generation.control();
         control.exec_request.store(request::NONE, Release);
-        control.exec_ready.store(ready::NO, Release);
+        control.exec_ready.store(exec_answer::NONE, Release);
     }
 
     fn forget_generation(&self, number: u32) {

@@ -58,11 +58,16 @@ pub fn finish(e: &mut Engine, t: &mut Thread, pending: &PendingCall, operation: 
         pending_kind::RING | pending_kind::NOTED => operate(e, t, &call, pending.kind, operation),
         pending_kind::PART => calls::output::go_on(e, t, pending),
         pending_kind::OFFSET => calls::write_file::finish_append(&call, pending),
-        pending_kind::EXEC => calls::exec::serve(e, t, &call),
-        pending_kind::SPAWN => match calls::spawn::again(e, t, &call) {
-            Outcome::Return(r) => r,
-            Outcome::Registers => return,
-        },
+        pending_kind::EXEC | pending_kind::SPAWN => {
+            let made = match pending.kind {
+                pending_kind::EXEC => calls::exec::serve(e, t, &call),
+                _ => calls::spawn::again(e, t, &call),
+            };
+            match made {
+                Outcome::Return(r) => r,
+                Outcome::Registers => return,
+            }
+        }
         _ => again(e, t, &call),
     };
     medium::note(e, &call, r);
