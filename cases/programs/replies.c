@@ -67,7 +67,13 @@ static ssize_t send_some(struct peer *peer)
     }
 }
 
-/* False: it has to wait for room. What sends less than all has met the end of it. */
+/* SIGSTOP has sendfile come back with less than there is room for. */
+static int is_cut_short(const struct peer *peer)
+{
+    return peer->how == 'f' || peer->how == 'o';
+}
+
+/* False: it has to wait for room. What sends less than all has met the end of it, unless it may have been cut short. */
 static int reply(struct peer *peer)
 {
     size_t total = peer->head_len + peer->size;
@@ -80,7 +86,7 @@ static int reply(struct peer *peer)
         if (n < 0)
             return -1;
         peer->sent += n;
-        if ((size_t)n < wanted && !blocking)
+        if ((size_t)n < wanted && !blocking && !is_cut_short(peer))
             return 0;
     }
     return 1;
