@@ -249,6 +249,7 @@ fn serve(e: &mut Engine, t: &mut Thread, call: Call) -> Outcome {
         Class::Offset => Return(calls::descriptors::offset(e, t, &call)),
         Class::Redo | Class::Once if calls::directory::moves(&call) => Return(calls::directory::change(e, t, &call)),
         Class::Redo if call.nr == nr::UMASK => Return(calls::directory::set_mask(e, &call)),
+        Class::Input if calls::credentials::asks(&call) => Return(calls::credentials::ask(t, &call)),
         Class::Input | Class::Output | Class::Once | Class::Wait if calls::unseen::chosen(e) => {
             Return(calls::unseen::serve(e, t, &call))
         }

@@ -4,7 +4,7 @@ mod support;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::tree::{any, assert_same, harass, native, rounds, start, start_by, NOBODY};
+use support::tree::{any, assert_same, native, outlasts, start, Harassment, NOBODY};
 use support::{finish, Home};
 
 /// The program, which `shared_memory/sharers.c` describes.
@@ -31,14 +31,7 @@ fn program_outlasts_kills(name: &str, arguments: &[&str], seeds: u64) {
     let home = Home::new();
     let program = program(&home, name);
     let command: Vec<&str> = [program.to_str().unwrap()].into_iter().chain(arguments.iter().copied()).collect();
-    let wanted = native(&command);
-    rounds(seeds, 9, |seed| {
-        let name = format!("seed-{seed}");
-        let mut child = start(&home, &name, &command);
-        let kills = harass(&home, &name, &mut child, seed, 30_000, any);
-        assert_same(&finish(child), &wanted, &format!("seed {seed}: {:#?}", home.log(&name)));
-        kills
-    });
+    outlasts(&home, &command, &Harassment { seeds, kills: 9, pause_us: 30_000, choose: any });
 }
 
 #[test]
@@ -68,18 +61,10 @@ fn sharers_with_threads_may_be_killed_as_well() {
 
 #[test]
 fn the_same_by_a_user_whose_recovered_processes_have_other_numbers() {
-    let home = Home::new();
-    home.belongs_to(NOBODY);
+    let home = Home::of(NOBODY);
     let program = sharers(&home);
     let command = [program.to_str().unwrap(), "anonymous"];
-    let wanted = native(&command);
-    rounds(1, 3, |seed| {
-        let name = format!("seed-{seed}");
-        let mut child = start_by(home.outlast_by(NOBODY, ["run", "--tree", "--name", &name, "--"]), &command);
-        let kills = harass(&home, &name, &mut child, seed, 30_000, any);
-        assert_same(&finish(child), &wanted, &format!("seed {seed}: {:#?}", home.log(&name)));
-        kills
-    });
+    outlasts(&home, &command, &Harassment { seeds: 1, kills: 3, pause_us: 30_000, choose: any });
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 mod support;
 
-use support::tree::{any, assert_same, harass, kill, native, programs, rounds, start, start_by, youngest, NOBODY};
+use support::tree::{any, assert_same, kill, native, outlasts, programs, start, youngest, Harassment, NOBODY};
 use support::{finish, said, until, Home};
 
 /// A pipeline whose two sides are shells, one of which starts a program for each line.
@@ -126,14 +126,8 @@ over.set()";
 
 /// Any process of the command is killed again and again, by so many seeds.
 fn outlasts_kills(command: &[&str], seeds: u64) {
-    let (home, wanted) = (Home::new(), native(command));
-    rounds(seeds, 9, |seed| {
-        let name = format!("seed-{seed}");
-        let mut child = start(&home, &name, command);
-        let kills = harass(&home, &name, &mut child, seed, 40_000, any);
-        assert_same(&finish(child), &wanted, &format!("seed {seed}: {:#?}", home.log(&name)));
-        kills
-    });
+    let home = Home::new();
+    outlasts(&home, command, &Harassment { seeds, kills: 9, pause_us: 40_000, choose: any });
 }
 
 #[test]
@@ -190,31 +184,16 @@ fn any_process_of_a_tree_may_be_killed_at_any_moment() {
 
 #[test]
 fn the_same_by_a_user_whose_recovered_processes_have_other_numbers() {
-    let home = Home::new();
-    home.belongs_to(NOBODY);
+    let home = Home::of(NOBODY);
     let command = ["sh", "-c", PIPELINE];
-    let wanted = native(&command);
-    rounds(3, 5, |seed| {
-        let name = format!("seed-{seed}");
-        let mut child = start_by(home.outlast_by(NOBODY, ["run", "--tree", "--name", &name, "--"]), &command);
-        let kills = harass(&home, &name, &mut child, seed, 40_000, any);
-        assert_same(&finish(child), &wanted, &format!("seed {seed}: {:#?}", home.log(&name)));
-        kills
-    });
+    outlasts(&home, &command, &Harassment { seeds: 3, kills: 5, pause_us: 40_000, choose: any });
 }
 
 #[test]
 fn a_child_is_made_once_whenever_it_is_killed() {
     let home = Home::new();
     let command = ["sh", "-c", "i=0; while [ $i -lt 60 ]; do (exit $i); echo $?; i=$((i+1)); done"];
-    let wanted = native(&command);
-    rounds(1, 6, |seed| {
-        let name = format!("newborn-{seed}");
-        let mut child = start(&home, &name, &command);
-        let kills = harass(&home, &name, &mut child, seed, 2_000, youngest);
-        assert_same(&finish(child), &wanted, &format!("seed {seed}: {:#?}", home.log(&name)));
-        kills
-    });
+    outlasts(&home, &command, &Harassment { seeds: 1, kills: 6, pause_us: 2_000, choose: youngest });
 }
 
 #[test]
@@ -226,14 +205,7 @@ for i in range(40):
     pid = os.posix_spawn('/bin/echo', ['echo', str(i)], os.environ)
     print(os.waitpid(pid, 0) == (pid, 0), flush=True)";
     let command = ["python3", "-c", script];
-    let wanted = native(&command);
-    rounds(1, 6, |seed| {
-        let name = format!("spawned-{seed}");
-        let mut child = start(&home, &name, &command);
-        let kills = harass(&home, &name, &mut child, seed, 4_000, youngest);
-        assert_same(&finish(child), &wanted, &format!("seed {seed}: {:#?}", home.log(&name)));
-        kills
-    });
+    outlasts(&home, &command, &Harassment { seeds: 1, kills: 6, pause_us: 4_000, choose: youngest });
 }
 
 #[test]
@@ -355,14 +327,7 @@ fn the_end_of_a_parent_is_told_of_whoever_was_killed() {
 fn who_is_killed_as_its_parent_ends_is_told_of_it_all_the_same() {
     let home = Home::new();
     let command = ["python3", "-c", ORPHANS];
-    let wanted = native(&command);
-    rounds(3, 30, |seed| {
-        let name = format!("seed-{seed}");
-        let mut child = start(&home, &name, &command);
-        let kills = harass(&home, &name, &mut child, seed, 8_000, youngest);
-        assert_same(&finish(child), &wanted, &format!("seed {seed}: {:#?}", home.log(&name)));
-        kills
-    });
+    outlasts(&home, &command, &Harassment { seeds: 3, kills: 30, pause_us: 8_000, choose: youngest });
 }
 
 #[test]
@@ -372,17 +337,9 @@ fn signals_reach_who_is_being_recovered_once() {
 
 #[test]
 fn signals_reach_who_has_another_number_by_now() {
-    let home = Home::new();
-    home.belongs_to(NOBODY);
+    let home = Home::of(NOBODY);
     let command = ["python3", "-c", SIGNALLERS];
-    let wanted = native(&command);
-    rounds(1, 3, |seed| {
-        let name = format!("seed-{seed}");
-        let mut child = start_by(home.outlast_by(NOBODY, ["run", "--tree", "--name", &name, "--"]), &command);
-        let kills = harass(&home, &name, &mut child, seed, 30_000, any);
-        assert_same(&finish(child), &wanted, &format!("seed {seed}: {:#?}", home.log(&name)));
-        kills
-    });
+    outlasts(&home, &command, &Harassment { seeds: 1, kills: 3, pause_us: 30_000, choose: any });
 }
 
 #[test]

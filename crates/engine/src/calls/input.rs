@@ -4,8 +4,9 @@
 //! the bounce buffer of the session. What the operation took is thus always the result of the call that the last commit
 //! stands before, and a restored process gives it to the program.
 
+use super::control_data::{parts, RIGHTS};
 use super::message::{self, Header, Vectors, CONTROL, CONTROL_LEN, DATA, DATA_LEN, HEAD, NAME, NAME_LEN};
-use super::{messages, notifications, offsets, processor_timers, unseen};
+use super::{credentials, messages, notifications, offsets, processor_timers, unseen};
 use crate::children::sending;
 use crate::commit::{commit, commit_before_call};
 use crate::dispatch::{interruptible, native, visible, Call};
@@ -336,6 +337,7 @@ pub fn receive_message(e: &mut Engine, operation: &mut Operation, call: &Call) -
     if !fits {
         return err::EFAULT;
     }
+    credentials::received(header.control, control as u64);
     if header.name != 0 {
         header.name_len = got.name_len & 0xffff_ffff;
     }
@@ -350,33 +352,26 @@ pub fn receive_message(e: &mut Engine, operation: &mut Operation, call: &Call) -
 /// Bytes of one `struct mmsghdr`.
 pub const MESSAGE_LEN: u64 = 64;
 
-/// Takes note of the descriptors that arrived with the message whose header the kernel filled at `at`.
-pub fn note_received_descriptors(e: &mut Engine, at: u64) {
+/// Takes note of what arrived with the message whose header the kernel filled at `at`.
+pub fn note_received(e: &mut Engine, at: u64) {
     let Some(header) = user::read::<Header>(at) else { return };
     // The kernel passes 253 descriptors at most.
     let mut control = [0; 2048];
     let control = &mut control[..header.control_len.min(2048) as usize];
     if user::read_bytes(header.control, control) {
         note_passed_descriptors(e, control);
+        credentials::received(header.control, header.control_len);
     }
 }
 
-/// SCM_RIGHTS: descriptors that arrived with the message.
-fn note_passed_descriptors(e: &mut Engine, mut control: &[u8]) {
-    while control.len() >= 16 {
-        let len = u64::from_le_bytes(control[..8].try_into().unwrap_or([0; 8])) as usize;
-        if len < 16 || len > control.len() {
-            return;
+/// Descriptors that arrived with the message.
+fn note_passed_descriptors(e: &mut Engine, control: &[u8]) {
+    for (_, data) in parts(control).filter(|(kind, _)| *kind == RIGHTS) {
+        for fd in control[data].chunks_exact(4) {
+            let fd = i32::from_le_bytes(fd.try_into().unwrap_or([0xff; 4]));
+            e.fds.opened(fd as i64);
+            undo::share(e, fd);
         }
-        if control[8..16] == [1, 0, 0, 0, 1, 0, 0, 0] {
-            for fd in control[16..len].chunks_exact(4) {
-                let fd = i32::from_le_bytes(fd.try_into().unwrap_or([0xff; 4]));
-                e.fds.opened(fd as i64);
-                undo::share(e, fd);
-            }
-        }
-        let step = (len + 7) & !7;
-        control = control.get(step..).unwrap_or(&[]);
     }
 }
 

@@ -2,6 +2,8 @@
 
 pub mod birth;
 pub mod contexts;
+pub mod control_data;
+pub mod credentials;
 pub mod death_signal;
 pub mod descriptors;
 pub mod devices;

@@ -2,7 +2,7 @@
 
 use super::input::{socket_timeout, SO_SNDTIMEO};
 use super::message::{single, Header, Vectors, CONTROL, CONTROL_LEN, DATA, DATA_LEN, HEAD, NAME, NAME_LEN};
-use super::{messages, move_between, offsets, splice, unseen, write_file};
+use super::{credentials, messages, move_between, offsets, splice, unseen, write_file};
 use crate::commit::commit;
 use crate::control::control;
 use crate::dispatch::{interruptible, native, visible, Call};
@@ -292,6 +292,7 @@ fn message(fd: i32, mut header: Header, flags: u64) -> Result<Entry, i64> {
         if !user::read_bytes(header.control, control) {
             return Err(err::EFAULT);
         }
+        credentials::to_kernel(control);
         header.control = CONTROL;
     }
     // SAFETY: the header's place at the start of the bounce buffer.

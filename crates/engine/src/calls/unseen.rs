@@ -50,10 +50,10 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     match call.nr {
         nr::READ | nr::READV | nr::TIMERFD_SETTIME => unnamed::changed(e, call.fd()),
         nr::OPEN | nr::OPENAT | nr::OPENAT2 | nr::CREAT | nr::ACCEPT | nr::ACCEPT4 => e.fds.opened(r),
-        nr::RECVMSG if r >= 0 => input::note_received_descriptors(e, call.args[1]),
+        nr::RECVMSG if r >= 0 => input::note_received(e, call.args[1]),
         nr::RECVMMSG => {
             for n in 0..r.max(0) as u64 {
-                input::note_received_descriptors(e, call.args[1] + n * input::MESSAGE_LEN);
+                input::note_received(e, call.args[1] + n * input::MESSAGE_LEN);
             }
         }
         _ => {}

@@ -32,7 +32,11 @@ impl Door {
 }
 
 /// A folder that is gone with the value; programs that are still in it are stopped.
-pub struct Home(TempDir);
+pub struct Home {
+    folder: TempDir,
+    /// Whose the state folder is, and by whom outlast is called, if not by who runs the tests.
+    user: Option<u32>,
+}
 
 impl Home {
     pub fn new() -> Self {
@@ -41,18 +45,22 @@ impl Home {
             // SAFETY: nothing here handles them.
             unsafe { libc::signal(signal, libc::SIG_DFL) };
         }
-        Self(tempfile::Builder::new().prefix("outlast-test.").tempdir_in("/dev/shm").unwrap())
+        let folder = tempfile::Builder::new().prefix("outlast-test.").tempdir_in("/dev/shm").unwrap();
+        Self { folder, user: None }
+    }
+
+    /// One of another user's, who calls outlast there.
+    pub fn of(user: u32) -> Self {
+        let mut home = Self::new();
+        home.user = Some(user);
+        std::fs::create_dir(home.state()).unwrap();
+        std::os::unix::fs::chown(home.state(), Some(user), Some(user)).unwrap();
+        std::fs::set_permissions(home.state(), std::fs::Permissions::from_mode(0o700)).unwrap();
+        home
     }
 
     pub fn path(&self) -> &Path {
-        self.0.path()
-    }
-
-    /// The state folder is another user's.
-    pub fn belongs_to(&self, user: u32) {
-        std::fs::create_dir(self.state()).unwrap();
-        std::os::unix::fs::chown(self.state(), Some(user), Some(user)).unwrap();
-        std::fs::set_permissions(self.state(), std::fs::Permissions::from_mode(0o700)).unwrap();
+        self.folder.path()
     }
 
     pub fn state(&self) -> PathBuf {
@@ -71,6 +79,9 @@ impl Home {
 
     /// `outlast` with these arguments.
     pub fn outlast<S: AsRef<std::ffi::OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Command {
+        if let Some(user) = self.user {
+            return self.outlast_by(user, args);
+        }
         let mut command = Command::new(env!("CARGO_BIN_EXE_outlast"));
         command.args(args).env("OUTLAST_STATE_DIR", self.state()).stdin(Stdio::null());
         command

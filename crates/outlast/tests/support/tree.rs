@@ -1,6 +1,6 @@
 //! Programs that are trees of processes, which are killed again and again.
 
-use super::{said, Home};
+use super::{finish, said, Home};
 use outlast_image::control::Control;
 use std::mem::offset_of;
 use std::os::unix::fs::FileExt;
@@ -21,11 +21,7 @@ const MOST_ROUNDS: u64 = 20;
 
 /// The command as a tree of this name.
 pub fn start(home: &Home, name: &str, command: &[&str]) -> Child {
-    start_by(home.outlast(["run", "--tree", "--name", name, "--"]), command)
-}
-
-/// The same with an outlast of which only the command is missing.
-pub fn start_by(mut outlast: Command, command: &[&str]) -> Child {
+    let mut outlast = home.outlast(["run", "--tree", "--name", name, "--"]);
     outlast.args(command).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
@@ -105,16 +101,27 @@ pub fn harass_until(
     kills
 }
 
-/// Has `round` kill a program for each of so many seeds, and then for further ones until there were so many kills: how long a program
-/// lives, and so how often it is met, depends on the machine.
-pub fn rounds(seeds: u64, wanted_kills: u32, mut round: impl FnMut(u64) -> u32) {
-    let mut kills = 0;
+/// How a tree is killed again and again: once for each of so many seeds, and then for further ones until there were so many kills: how long a
+/// program lives, and so how often it is met, depends on the machine.
+pub struct Harassment {
+    pub seeds: u64,
+    pub kills: u32,
+    pub pause_us: u64,
+    pub choose: fn(&mut fastrand::Rng, &[i32]) -> Option<i32>,
+}
+
+/// Whatever becomes of its programs, the command shows what it shows without outlast.
+pub fn outlasts(home: &Home, command: &[&str], how: &Harassment) {
+    let (wanted, mut kills) = (native(command), 0);
     for seed in 0.. {
-        if seed >= seeds && kills >= wanted_kills {
+        if seed >= how.seeds && kills >= how.kills {
             return;
         }
-        assert!(seed < seeds * MOST_ROUNDS, "{kills} kills in {seed} rounds, {wanted_kills} are wanted");
-        kills += round(seed);
+        assert!(seed < how.seeds * MOST_ROUNDS, "{kills} kills in {seed} rounds, {} are wanted", how.kills);
+        let name = format!("seed-{seed}");
+        let mut child = start(home, &name, command);
+        kills += harass(home, &name, &mut child, seed, how.pause_us, how.choose);
+        assert_same(&finish(child), &wanted, &format!("seed {seed}: {:#?}", home.log(&name)));
     }
 }
 
