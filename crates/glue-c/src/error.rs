@@ -59,6 +59,7 @@ pub fn of_system(error: &SystemError) -> c_int {
         SystemError::Start(_, error) | SystemError::Memory(error) => of_io(error),
         SystemError::NotUp(..) => NOT_UP,
         SystemError::NoChannel(_) => NO_CHANNEL,
+        SystemError::Module(_) | SystemError::Ended(_) => GIVEN_UP,
     }
 }
 

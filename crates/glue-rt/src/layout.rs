@@ -159,6 +159,10 @@ pub struct Control {
     pub started: AtomicU32,
     /// How many descriptors it knows.
     pub descriptors: AtomicU32,
+    /// So many of them were created again by the stubs of clients that had them.
+    pub recovered: AtomicU32,
+    /// What the manager's keeper has decided (`keeping/line.rs`).
+    pub verdict: AtomicU32,
     /// Calls completed by the instance.
     pub completed: AtomicU64,
     /// From the template's noticing the death until the next instance took calls.

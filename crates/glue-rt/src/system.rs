@@ -2,19 +2,21 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, ExitStatus};
 use std::sync::atomic::Ordering::{Acquire, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicUsize};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use displaydoc::Display;
+use outlast_interfaces::proc::End;
 use thiserror::Error;
 
 use crate::channel::Channel;
+use crate::keeping::{Happened, Keeper, Keeping};
 use crate::layout::{ChannelMemory, Control, CHANNELS};
 use crate::memory::Shared;
 use crate::passage::Passage;
@@ -36,6 +38,10 @@ pub enum SystemError {
     Start(String, io::Error),
     /// the component `{0}` did not come up within {1:?}: run its program alone to see what it says
     NotUp(String, Duration),
+    /// a module that is to decide about components cannot be loaded: {0}
+    Module(String),
+    /// a module has ended the system: {0}
+    Ended(String),
     /// the component `{0}` has no channel left: at most 16 clients can have one
     NoChannel(String),
     /// cannot share memory: {0}
@@ -54,9 +60,10 @@ pub struct Spec {
 #[derive(Default)]
 pub struct System {
     components: Vec<Arc<Part>>,
+    keeper: Option<Arc<Keeper>>,
 }
 
-struct Part {
+pub(crate) struct Part {
     spec: Spec,
     /// What it may call, for every template.
     grants: Mutex<Vec<(String, Grant)>>,
@@ -67,6 +74,8 @@ struct Part {
     granted: AtomicUsize,
     ending: AtomicBool,
     keeper: Mutex<Option<JoinHandle<()>>>,
+    /// Who keeps the system, and the component's number there.
+    kept: OnceLock<(Arc<Keeper>, u32)>,
 }
 
 /// A component that runs; clones are the same one.
@@ -87,6 +96,16 @@ impl System {
         Self::default()
     }
 
+    /// One whose components' deaths modules decide about, and somebody is told of.
+    pub fn kept(keeping: Keeping) -> Result<Self, SystemError> {
+        Ok(Self { components: Vec::new(), keeper: Some(Arc::new(Keeper::start(keeping)?)) })
+    }
+
+    /// Why a module has ended it, if one has: all components are given up then.
+    pub fn ended(&self) -> Option<String> {
+        self.keeper.as_ref().and_then(|keeper| keeper.ended())
+    }
+
     /// Starts a component and returns when it takes calls.
     pub fn start(&mut self, spec: Spec) -> Result<Handle, SystemError> {
         self.start_with(spec, Vec::new())
@@ -95,6 +114,9 @@ impl System {
     /// The same for one that calls others. Each of its instances opens the grants anew, by `Grant::inherited`, when it is born
     /// (`Component::born`).
     pub fn start_with(&mut self, spec: Spec, grants: Vec<(String, Grant)>) -> Result<Handle, SystemError> {
+        if let Some(why) = self.ended() {
+            return Err(SystemError::Ended(why));
+        }
         let control = Shared::<Control>::create(c"component-control")?;
         let registry = Shared::<Registry>::create(c"component-registry")?;
         // SAFETY: a plain call; the descriptor is new and ours.
@@ -125,7 +147,15 @@ impl System {
             granted: AtomicUsize::new(0),
             ending: AtomicBool::new(false),
             keeper: Mutex::new(None),
+            kept: OnceLock::new(),
         });
+        if let Some(keeper) = &self.keeper {
+            let number = keeper.add(Arc::downgrade(&part));
+            let _ = part.kept.set((keeper.clone(), number));
+            let words = std::iter::once(part.spec.program.to_string_lossy().into_owned());
+            let words: Vec<String> = words.chain(part.spec.arguments.iter().cloned()).collect();
+            part.tell(Happened::Begun(words.join(" ")));
+        }
         let (told, ready) = std::sync::mpsc::channel();
         let kept = part.clone();
         // One thread spawns and waits: a template dies with the thread that spawned it.
@@ -150,20 +180,48 @@ impl System {
 impl Drop for System {
     fn drop(&mut self) {
         for part in &self.components {
-            part.ending.store(true, SeqCst);
-            let template = part.control.template.load(SeqCst);
-            if template != 0 {
-                // SAFETY: the keeper waits for this child only when we have told it to end, below.
-                unsafe { libc::kill(template as libc::pid_t, libc::SIGKILL) };
+            if !part.ending.load(SeqCst) && part.control.given_up.load(SeqCst) == 0 {
+                let [descriptors, recovered] =
+                    [&part.control.descriptors, &part.control.recovered].map(|count| count.load(SeqCst));
+                part.tell(Happened::Ended { descriptors, recovered });
             }
+            part.end();
             if let Some(keeper) = part.keeper.lock().unwrap_or_else(PoisonError::into_inner).take() {
                 let _ = keeper.join();
             }
+        }
+        if let Some(keeper) = &self.keeper {
+            keeper.end();
         }
     }
 }
 
 impl Part {
+    pub fn name(&self) -> &str {
+        &self.spec.name
+    }
+
+    /// Where its template looks for a verdict.
+    pub fn verdict(&self) -> &std::sync::atomic::AtomicU32 {
+        &self.control.verdict
+    }
+
+    /// No template is to run any more.
+    pub fn end(&self) {
+        self.ending.store(true, SeqCst);
+        let template = self.control.template.load(SeqCst);
+        if template != 0 {
+            // SAFETY: its number is forgotten before it is waited for.
+            unsafe { libc::kill(template as libc::pid_t, libc::SIGKILL) };
+        }
+    }
+
+    fn tell(&self, happened: Happened) {
+        if let Some((keeper, number)) = self.kept.get() {
+            keeper.tell(*number, happened);
+        }
+    }
+
     /// Has a template run until the end, or until it gives up.
     fn keep(&self, told: &std::sync::mpsc::Sender<io::Result<()>>) {
         let mut short = 0;
@@ -193,15 +251,24 @@ impl Part {
             self.control.template.store(0, SeqCst);
             // Its instance dies with it, and the number may soon be another's.
             self.control.instance.store(0, SeqCst);
-            let status = child.wait();
+            let (process, status) = (child.id() as i32, child.wait());
             // The next template must not begin before: wait for the last end of the pipe.
             let _ = io::Read::read(&mut std::fs::File::from(alive), &mut [0]);
             // One that had just begun may have said so after that.
             self.control.instance.store(0, SeqCst);
-            if status.is_ok_and(|status| status.code() == Some(GIVEN_UP)) {
+            let status = status.ok();
+            if status.is_some_and(|status| status.code() == Some(GIVEN_UP)) {
                 break;
             }
+            if !self.ending.load(SeqCst) {
+                let exited = |status: ExitStatus| status.code().map(End::Exited);
+                let end = status.and_then(|status| exited(status).or(status.signal().map(End::Killed)));
+                self.tell(Happened::TemplateDied(process, end));
+            }
             short = if began.elapsed() < Duration::from_secs(1) { short + 1 } else { 0 };
+            if short == TEMPLATES {
+                self.tell(Happened::GivenUp(format!("the process it is forked from died {TEMPLATES} times at once")));
+            }
         }
         // Nobody will answer for it any more: others see that by its ends being gone.
         self.grants.lock().unwrap_or_else(PoisonError::into_inner).clear();
@@ -224,6 +291,9 @@ impl Part {
         numbers.push(held.as_raw_fd());
         let mut command = Command::new(&self.spec.program);
         command.args(&self.spec.arguments).env(DESCRIPTORS, list.join(","));
+        if let Some((keeper, number)) = self.kept.get() {
+            numbers.push(keeper.pass(&mut command, *number));
+        }
         for (name, grant) in self.grants.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             grant.again()?.pass(&mut command, name);
         }
@@ -292,6 +362,11 @@ impl Handle {
     /// How many descriptors of its clients it knows now.
     pub fn descriptors(&self) -> u32 {
         self.part.control.descriptors.load(Acquire)
+    }
+
+    /// So many of them were brought back from the instance before it.
+    pub fn recovered(&self) -> u32 {
+        self.part.control.recovered.load(Acquire)
     }
 
     pub fn given_up(&self) -> bool {

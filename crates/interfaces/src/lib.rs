@@ -7,6 +7,7 @@ pub mod change;
 #[cfg(unix)]
 pub mod channel;
 pub mod checkpoint;
+pub mod comp;
 pub mod crash;
 pub mod dbr;
 pub mod file;
@@ -22,6 +23,7 @@ pub mod peri;
 pub mod plugin;
 pub mod pmc;
 pub mod proc;
+pub mod reboot;
 pub mod schl;
 pub mod sect;
 pub mod server;
@@ -63,6 +65,9 @@ pub const PINS: [&Interface; 12] = [
 /// Those that are between nodes, beside Table 3.
 #[cfg(unix)]
 pub const BETWEEN_NODES: [&Interface; 2] = [&node::INTERFACE, &channel::INTERFACE];
+
+/// Those that a manager of components has, not the supervisor of a program.
+pub const OF_COMPONENTS: [&Interface; 1] = [&comp::INTERFACE];
 
 /// Those that modules of other nodes can use, where they may: pins of the machine, not of one program.
 pub const FOR_OTHER_NODES: [&Interface; 1] = [&schl::INTERFACE];

@@ -15,6 +15,8 @@ mod oshang;
 #[cfg(unix)]
 mod peers;
 #[cfg(unix)]
+mod reboot;
+#[cfg(unix)]
 mod server;
 #[cfg(unix)]
 mod storm;
@@ -43,6 +45,12 @@ pub fn all() -> [Manifest; 8] {
 #[cfg(unix)]
 pub fn of_machine() -> [Manifest; 1] {
     [oshang::MANIFEST]
+}
+
+/// Those that decide about components.
+#[cfg(unix)]
+pub fn of_components() -> [Manifest; 1] {
+    [reboot::MANIFEST]
 }
 
 /// Those that do what other nodes ask for.

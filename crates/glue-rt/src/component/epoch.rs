@@ -22,6 +22,7 @@ pub fn begin_epoch(memory: &Memory) -> bool {
         eprintln!("component: cannot undo in its storage what a call began that did not end: {error}");
     }
     memory.control.descriptors.store(0, SeqCst);
+    memory.control.recovered.store(0, SeqCst);
     let epoch = memory.control.epoch.fetch_add(1, SeqCst) + 1;
     for channel in memory.channels.iter() {
         channel.epoch.store(epoch, SeqCst);

@@ -127,6 +127,9 @@ impl<C: Component> Monitor<C> {
                             inside.knowns.remove(&id);
                         }
                         change.apply(&mut inside.knowns, incoming.client, recreated && self.global);
+                        if recreated && matches!(change, Change::Created { .. }) {
+                            self.control.recovered.fetch_add(1, Relaxed);
+                        }
                         self.control.descriptors.store(inside.knowns.len() as u32, Relaxed);
                     }
                     let token = if answer_file.is_some() { sequence } else { 0 };

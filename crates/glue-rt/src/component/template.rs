@@ -7,12 +7,16 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use outlast_interfaces::comp::{Death, Decision, Serves};
+use outlast_interfaces::proc::End;
+
+use crate::keeping::{Happened, Judge, Keeping, Line, Verdict};
 use crate::layout::{ChannelMemory, Control, BLOCKED, CHANNELS, REQUEST, RUNNING, SLOTS, WOKEN};
 use crate::memory::Shared;
 use crate::passage::Passage;
-use crate::policy::{Death, Deaths, Verdict, HANG};
+use crate::policy::HANG;
 use crate::registry::Registry;
 use crate::{clock, system};
 
@@ -32,8 +36,12 @@ pub fn run<C: Component + Clone>(boot: impl FnOnce() -> C) -> io::Error {
         report(info);
         std::process::abort();
     }));
+    let mut line = Line::inherited();
     let pristine = boot();
-    let mut deaths = Deaths::default();
+    let mut judge = match own_judge() {
+        Ok(judge) => judge,
+        Err(failure) => return io::Error::other(failure.to_string()),
+    };
     let mut noticed = Instant::now();
     // SAFETY: asks for a number.
     let template = unsafe { libc::getpid() };
@@ -50,8 +58,11 @@ pub fn run<C: Component + Clone>(boot: impl FnOnce() -> C) -> io::Error {
             memory.control.started.store(1, Release);
         };
         // SAFETY: this process has one thread, so that the child may do anything.
-        match unsafe { libc::fork() } {
-            -1 => std::thread::sleep(std::time::Duration::from_millis(10)),
+        let (child, watched) = match unsafe { libc::fork() } {
+            -1 => {
+                std::thread::sleep(Duration::from_millis(10));
+                (0, Watched { end: None, hung: false })
+            }
             0 => {
                 // SAFETY: plain call; the parent is the template, whose only thread lives as long as it does.
                 unsafe {
@@ -60,46 +71,106 @@ pub fn run<C: Component + Clone>(boot: impl FnOnce() -> C) -> io::Error {
                         libc::_exit(0);
                     }
                 }
+                // What an instance says of itself is not believed.
+                drop(line.take());
                 serve(pristine.clone(), &memory, started)
             }
             child => {
                 memory.control.instance.store(child as u32, Release);
-                watch(child, &memory);
+                let watched = watch(child, &memory, line.as_ref());
                 noticed = Instant::now();
                 memory.control.deaths.fetch_add(1, SeqCst);
+                (child, watched)
             }
-        }
+        };
+        // As the dead left them: an epoch begins with none.
+        let [descriptors, recovered] =
+            [&memory.control.descriptors, &memory.control.recovered].map(|count| count.load(SeqCst));
         let wanted = begin_epoch(&memory);
-        let (completed, started) = (memory.control.completed.load(SeqCst), memory.control.started.load(SeqCst) != 0);
-        let death = Death { completed, started, wanted, lived: born.elapsed() };
-        if deaths.judge(&death) == Verdict::GiveUp {
-            give_up(&memory);
+        let death = Death {
+            process: child,
+            end: watched.end,
+            hung: watched.hung,
+            completed: memory.control.completed.load(SeqCst),
+            started: memory.control.started.load(SeqCst) != 0,
+            wanted,
+            lived: born.elapsed(),
+            descriptors,
+            recovered,
+        };
+        if let Some(why) = gives_up(&death, &mut judge, line.as_mut(), &memory) {
+            give_up(&memory, &why);
         }
     }
 }
 
+/// Its own microkernel knows of one component.
+const SELF: &str = "this component";
+
+fn own_judge() -> Result<Judge, outlast_core::Failure> {
+    let mut judge = Judge::new(&Keeping::new().modules)?;
+    judge.protect(SELF)?;
+    Ok(judge)
+}
+
+/// Whether there is to be no instance any more, and why: the manager's modules decide, or, where nobody keeps the system or none of
+/// them says anything in time, this process's own, which counts every death.
+fn gives_up(death: &Death, judge: &mut Judge, line: Option<&mut Line>, memory: &Memory) -> Option<String> {
+    let own = match judge.decide(SELF, death) {
+        Some(Decision::GiveUp(why) | Decision::End(why)) => Some(why),
+        Some(Decision::Reboot) | None => None,
+    };
+    let Some(line) = line else { return own };
+    match line.ask(death, &memory.control.verdict) {
+        Some(Verdict::Reboot) => return None,
+        Some(Verdict::GiveUp) => return Some("a module says so".into()),
+        Some(Verdict::Nobody) => (),
+        None => line.tell(Happened::ModuleFailed("nobody decided in time about a death".into())),
+    }
+    own.inspect(|why| line.tell(Happened::GivenUp(why.clone())))
+}
+
+/// How an instance ended.
+struct Watched {
+    end: Option<End>,
+    hung: bool,
+}
+
 /// Returns when the instance is dead. One that hangs is killed.
-fn watch(child: libc::pid_t, memory: &Memory) {
+fn watch(child: libc::pid_t, memory: &Memory, line: Option<&Line>) -> Watched {
     // SAFETY: plain calls on a child that has not been waited for, so that its number is its own.
     let pidfd = unsafe { libc::syscall(libc::SYS_pidfd_open, child, 0) } as RawFd;
-    let mut killed = false;
+    let mut watched = Watched { end: None, hung: false };
     let mut since: Vec<Option<(u64, Instant)>> = vec![None; CHANNELS * SLOTS];
+    // At first it is looked at more often, for whoever is told that it serves.
+    let (mut pause, mut told) = (if line.is_some() { 1 } else { WATCH }, line.is_none());
     loop {
         let mut poll = libc::pollfd { fd: pidfd, events: libc::POLLIN, revents: 0 };
         // SAFETY: one live entry.
-        let ready = unsafe { libc::poll(&mut poll, 1, (HANG.as_millis() / 4) as libc::c_int) };
+        let ready = unsafe { libc::poll(&mut poll, 1, pause) };
+        if let Some(line) = line.filter(|_| !told) {
+            told = tell_that_it_serves(line, child, memory);
+        }
+        pause = if told { WATCH } else { (pause * 2).min(WATCH) };
         if ready != 0 || pidfd < 0 {
             // Before its number can be another's.
             memory.control.instance.store(0, SeqCst);
             let mut status = 0;
             // SAFETY: as above.
             let waited = unsafe { libc::waitpid(child, &mut status, 0) };
-            if waited == child || io::Error::last_os_error().raw_os_error() == Some(libc::ECHILD) {
+            if waited == child {
+                watched.end = ended(status);
                 break;
             }
-        } else if !killed && hangs(memory, &mut since) {
-            killed = true;
+            if io::Error::last_os_error().raw_os_error() == Some(libc::ECHILD) {
+                break;
+            }
+        } else if !watched.hung && hangs(memory, &mut since) {
+            watched.hung = true;
             memory.control.hangs.fetch_add(1, SeqCst);
+            if let Some(line) = line {
+                line.tell(Happened::Hung(child));
+            }
             // SAFETY: as above.
             unsafe { libc::kill(child, libc::SIGKILL) };
         }
@@ -107,6 +178,29 @@ fn watch(child: libc::pid_t, memory: &Memory) {
     if pidfd >= 0 {
         // SAFETY: opened here.
         drop(unsafe { OwnedFd::from_raw_fd(pidfd) });
+    }
+    watched
+}
+
+/// How often calls are looked at, in milliseconds.
+const WATCH: libc::c_int = (HANG.as_millis() / 4) as libc::c_int;
+
+/// False: it does not yet.
+fn tell_that_it_serves(line: &Line, process: libc::pid_t, memory: &Memory) -> bool {
+    let control = &memory.control;
+    if control.started.load(Acquire) == 0 {
+        return false;
+    }
+    let took = Duration::from_nanos(control.reboot_nanoseconds.load(Acquire));
+    line.tell(Happened::Serves(Serves { process, took, is_first: control.epoch.load(Acquire) == 1 }));
+    true
+}
+
+fn ended(status: libc::c_int) -> Option<End> {
+    match status {
+        status if libc::WIFEXITED(status) => Some(End::Exited(libc::WEXITSTATUS(status))),
+        status if libc::WIFSIGNALED(status) => Some(End::Killed(libc::WTERMSIG(status))),
+        _ => None,
     }
 }
 
@@ -137,14 +231,14 @@ fn hangs(memory: &Memory, since: &mut [Option<(u64, Instant)>]) -> bool {
     hung
 }
 
-fn give_up(memory: &Memory) -> ! {
+fn give_up(memory: &Memory, why: &str) -> ! {
     for channel in memory.channels.iter() {
         channel.given_up.store(1, SeqCst);
     }
     begin_epoch(memory);
     memory.control.given_up.store(1, SeqCst);
     let deaths = memory.control.deaths.load(Relaxed);
-    eprintln!("component: given up after {deaths} deaths; the last ones served no call");
+    eprintln!("component: given up after {deaths} deaths: {why}");
     std::process::exit(system::GIVEN_UP);
 }
 
