@@ -1,4 +1,4 @@
-//! `outlast log`: what happened to a program, and what was done.
+//! `outlast log`: what happened to a program, or to a system of components, and what was done.
 
 use crate::{output, state};
 use clap::Args;
@@ -12,7 +12,7 @@ use std::time::Duration;
 /// Show what happened to a program, and what was done
 #[derive(Args)]
 pub struct Log {
-    /// The program
+    /// The program, or the system of components
     name: String,
     /// One JSON object a line
     #[arg(long)]
@@ -60,6 +60,7 @@ impl Log {
     }
 }
 
+/// A system of components has no session, but its manager the lock.
 fn is_going_on(folder: &ProgramFolder) -> bool {
-    folder.has("session")
+    folder.has("session") || matches!(folder.lock(), Ok(None))
 }

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use outlast_channel::frame::Offer;
 use outlast_core::Interface;
 use outlast_interfaces::change::Change;
-use outlast_interfaces::{BETWEEN_NODES, MISSING, PINS};
+use outlast_interfaces::{BETWEEN_NODES, MISSING, OF_COMPONENTS, PINS};
 use outlast_supervisor::meta::Meta;
 use outlast_supervisor::{status, wishing, Error};
 use serde::Serialize;
@@ -137,7 +137,7 @@ impl List {
             uninstalled: without(pin.name),
             missing,
         };
-        let there = PINS.iter().chain(&BETWEEN_NODES).map(|pin| row(pin, None));
+        let there = PINS.iter().chain(&BETWEEN_NODES).chain(&OF_COMPONENTS).map(|pin| row(pin, None));
         let missing = MISSING.iter().map(|pin| row(&pin.interface, Some(pin.why)));
         let rows: Vec<_> = there.chain(missing).collect();
         listing::print(self.json, &rows, ["PIN", "LOADED FOR", "OPERATIONS", "EVENTS", "WHAT"], |row| {

@@ -6,6 +6,7 @@ mod instance;
 mod monitor;
 mod succession;
 mod template;
+mod watch;
 
 pub use call::{Call, Stop};
 pub use template::run;

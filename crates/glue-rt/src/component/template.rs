@@ -1,27 +1,26 @@
-//! The pristine image: booted once, then only forked. It watches its instance and is all that a micro-reboot needs.
+//! The pristine image: booted once, then only forked. It has its instance watched and is all that a micro-reboot needs.
 //!
 //! It must never wait for a component, take a lock that one may hold, or read what one wrote but for the states of slots:
 //! a component that failed may have left anything there.
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use outlast_interfaces::comp::{Death, Decision, Serves};
-use outlast_interfaces::proc::End;
+use outlast_interfaces::comp::{Death, Decision};
 
 use crate::keeping::{Happened, Judge, Keeping, Line, Verdict};
-use crate::layout::{ChannelMemory, Control, BLOCKED, CHANNELS, REQUEST, RUNNING, SLOTS, WOKEN};
+use crate::layout::{ChannelMemory, Control, CHANNELS};
 use crate::memory::Shared;
 use crate::passage::Passage;
-use crate::policy::HANG;
 use crate::registry::Registry;
-use crate::{clock, system};
+use crate::system;
 
 use super::epoch::begin_epoch;
 use super::instance::{serve, Memory};
+use super::watch::{watch, Watched};
 use super::Component;
 
 /// A component's main function: boots the service, then serves for ever. Returns only if it was not started by a manager.
@@ -128,107 +127,6 @@ fn gives_up(death: &Death, judge: &mut Judge, line: Option<&mut Line>, memory: &
         None => line.tell(Happened::ModuleFailed("nobody decided in time about a death".into())),
     }
     own.inspect(|why| line.tell(Happened::GivenUp(why.clone())))
-}
-
-/// How an instance ended.
-struct Watched {
-    end: Option<End>,
-    hung: bool,
-}
-
-/// Returns when the instance is dead. One that hangs is killed.
-fn watch(child: libc::pid_t, memory: &Memory, line: Option<&Line>) -> Watched {
-    // SAFETY: plain calls on a child that has not been waited for, so that its number is its own.
-    let pidfd = unsafe { libc::syscall(libc::SYS_pidfd_open, child, 0) } as RawFd;
-    let mut watched = Watched { end: None, hung: false };
-    let mut since: Vec<Option<(u64, Instant)>> = vec![None; CHANNELS * SLOTS];
-    // At first it is looked at more often, for whoever is told that it serves.
-    let (mut pause, mut told) = (if line.is_some() { 1 } else { WATCH }, line.is_none());
-    loop {
-        let mut poll = libc::pollfd { fd: pidfd, events: libc::POLLIN, revents: 0 };
-        // SAFETY: one live entry.
-        let ready = unsafe { libc::poll(&mut poll, 1, pause) };
-        if let Some(line) = line.filter(|_| !told) {
-            told = tell_that_it_serves(line, child, memory);
-        }
-        pause = if told { WATCH } else { (pause * 2).min(WATCH) };
-        if ready != 0 || pidfd < 0 {
-            // Before its number can be another's.
-            memory.control.instance.store(0, SeqCst);
-            let mut status = 0;
-            // SAFETY: as above.
-            let waited = unsafe { libc::waitpid(child, &mut status, 0) };
-            if waited == child {
-                watched.end = ended(status);
-                break;
-            }
-            if io::Error::last_os_error().raw_os_error() == Some(libc::ECHILD) {
-                break;
-            }
-        } else if !watched.hung && hangs(memory, &mut since) {
-            watched.hung = true;
-            memory.control.hangs.fetch_add(1, SeqCst);
-            if let Some(line) = line {
-                line.tell(Happened::Hung(child));
-            }
-            // SAFETY: as above.
-            unsafe { libc::kill(child, libc::SIGKILL) };
-        }
-    }
-    if pidfd >= 0 {
-        // SAFETY: opened here.
-        drop(unsafe { OwnedFd::from_raw_fd(pidfd) });
-    }
-    watched
-}
-
-/// How often calls are looked at, in milliseconds.
-const WATCH: libc::c_int = (HANG.as_millis() / 4) as libc::c_int;
-
-/// False: it does not yet.
-fn tell_that_it_serves(line: &Line, process: libc::pid_t, memory: &Memory) -> bool {
-    let control = &memory.control;
-    if control.started.load(Acquire) == 0 {
-        return false;
-    }
-    let took = Duration::from_nanos(control.reboot_nanoseconds.load(Acquire));
-    line.tell(Happened::Serves(Serves { process, took, is_first: control.epoch.load(Acquire) == 1 }));
-    true
-}
-
-fn ended(status: libc::c_int) -> Option<End> {
-    match status {
-        status if libc::WIFEXITED(status) => Some(End::Exited(libc::WEXITSTATUS(status))),
-        status if libc::WIFSIGNALED(status) => Some(End::Killed(libc::WTERMSIG(status))),
-        _ => None,
-    }
-}
-
-/// Whether some call was made too long ago: neither ended nor blocked nor waiting for a client; or was woken, or its time
-/// came, and it did not go on.
-fn hangs(memory: &Memory, since: &mut [Option<(u64, Instant)>]) -> bool {
-    // A call that is over leaves the count of completed ones changed, by which even a slot that is RUNNING again is new.
-    let completed = memory.control.completed.load(SeqCst);
-    let mut hung = false;
-    let now = clock::now();
-    for (at, channel) in memory.channels.iter().enumerate() {
-        for slot in 0..(channel.used.load(Acquire) as usize).min(SLOTS) {
-            let since = &mut since[at * SLOTS + slot];
-            match (channel.slots[slot].state.load(SeqCst), &since) {
-                (REQUEST | RUNNING | WOKEN, Some((then, start))) if *then == completed => {
-                    hung |= start.elapsed() > HANG;
-                }
-                (REQUEST | RUNNING | WOKEN, _) => *since = Some((completed, Instant::now())),
-                (BLOCKED, _) => {
-                    let deadline = channel.slots[slot].deadline.load(Relaxed);
-                    hung |= deadline != 0 && now.saturating_sub(deadline) > HANG.as_nanos() as u64;
-                    *since = None;
-                }
-                _ => *since = None,
-            }
-        }
-    }
-    hung
 }
 
 fn give_up(memory: &Memory, why: &str) -> ! {

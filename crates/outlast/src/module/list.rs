@@ -59,9 +59,10 @@ fn list(json: bool) -> Result<i32, Error> {
     };
     let row = |name: &str, kind, what: &str| Row { name: name.into(), kind, what: what.into(), programs: of(name) };
     let of_machine = outlast_modules::of_machine();
+    let of_components = outlast_modules::of_components();
     let built_in = outlast_modules::all();
-    let mut rows: Vec<_> =
-        built_in.iter().chain(&of_machine).map(|module| row(module.name, "built-in", module.what)).collect();
+    let built_in = built_in.iter().chain(&of_machine).chain(&of_components);
+    let mut rows: Vec<_> = built_in.map(|module| row(module.name, "built-in", module.what)).collect();
     let loaded = Installed::open()?.map_or(Ok(Vec::new()), |installed| installed.names())?;
     for name in &loaded {
         rows.push(row(name, "plug-in", &installed::file_of(name)?.display().to_string()));

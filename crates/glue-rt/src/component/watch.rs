@@ -1,0 +1,117 @@
+//! How the template watches an instance: until it ends, or hangs.
+
+use std::io;
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
+use std::time::{Duration, Instant};
+
+use outlast_interfaces::comp::Serves;
+use outlast_interfaces::proc::End;
+
+use crate::clock;
+use crate::keeping::{Happened, Line};
+use crate::layout::{BLOCKED, CHANNELS, REQUEST, RUNNING, SLOTS, WOKEN};
+use crate::policy::HANG;
+
+use super::instance::Memory;
+
+/// How an instance ended.
+pub struct Watched {
+    pub end: Option<End>,
+    pub hung: bool,
+}
+
+/// Returns when the instance is dead. One that hangs is killed.
+pub fn watch(child: libc::pid_t, memory: &Memory, line: Option<&Line>) -> Watched {
+    // SAFETY: plain calls on a child that has not been waited for, so that its number is its own.
+    let pidfd = unsafe { libc::syscall(libc::SYS_pidfd_open, child, 0) } as RawFd;
+    let mut watched = Watched { end: None, hung: false };
+    let mut since: Vec<Option<(u64, Instant)>> = vec![None; CHANNELS * SLOTS];
+    // At first it is looked at more often, for whoever is told that it serves.
+    let (mut pause, mut told) = (if line.is_some() { 1 } else { WATCH }, line.is_none());
+    loop {
+        let mut poll = libc::pollfd { fd: pidfd, events: libc::POLLIN, revents: 0 };
+        // SAFETY: one live entry.
+        let ready = unsafe { libc::poll(&mut poll, 1, pause) };
+        if let Some(line) = line.filter(|_| !told) {
+            told = tell_that_it_serves(line, child, memory);
+        }
+        pause = if told { WATCH } else { (pause * 2).min(WATCH) };
+        if ready != 0 || pidfd < 0 {
+            // Before its number can be another's.
+            memory.control.instance.store(0, SeqCst);
+            let mut status = 0;
+            // SAFETY: as above.
+            let waited = unsafe { libc::waitpid(child, &mut status, 0) };
+            if waited == child {
+                watched.end = ended(status);
+                break;
+            }
+            if io::Error::last_os_error().raw_os_error() == Some(libc::ECHILD) {
+                break;
+            }
+        } else if !watched.hung && hangs(memory, &mut since) {
+            watched.hung = true;
+            memory.control.hangs.fetch_add(1, SeqCst);
+            if let Some(line) = line {
+                line.tell(Happened::Hung(child));
+            }
+            // SAFETY: as above.
+            unsafe { libc::kill(child, libc::SIGKILL) };
+        }
+    }
+    if pidfd >= 0 {
+        // SAFETY: opened here.
+        drop(unsafe { OwnedFd::from_raw_fd(pidfd) });
+    }
+    watched
+}
+
+/// How often calls are looked at, in milliseconds.
+const WATCH: libc::c_int = (HANG.as_millis() / 4) as libc::c_int;
+
+/// False: it does not yet.
+fn tell_that_it_serves(line: &Line, process: libc::pid_t, memory: &Memory) -> bool {
+    let control = &memory.control;
+    if control.started.load(Acquire) == 0 {
+        return false;
+    }
+    let took = Duration::from_nanos(control.reboot_nanoseconds.load(Acquire));
+    line.tell(Happened::Serves(Serves { process, took, is_first: control.epoch.load(Acquire) == 1 }));
+    true
+}
+
+fn ended(status: libc::c_int) -> Option<End> {
+    match status {
+        status if libc::WIFEXITED(status) => Some(End::Exited(libc::WEXITSTATUS(status))),
+        status if libc::WIFSIGNALED(status) => Some(End::Killed(libc::WTERMSIG(status))),
+        _ => None,
+    }
+}
+
+/// Whether some call was made too long ago: neither ended nor blocked nor waiting for a client; or was woken, or its time
+/// came, and it did not go on.
+fn hangs(memory: &Memory, since: &mut [Option<(u64, Instant)>]) -> bool {
+    // A call that is over leaves the count of completed ones changed, by which even a slot that is RUNNING again is new.
+    let completed = memory.control.completed.load(SeqCst);
+    let mut hung = false;
+    let now = clock::now();
+    for (at, channel) in memory.channels.iter().enumerate() {
+        for slot in 0..(channel.used.load(Acquire) as usize).min(SLOTS) {
+            let since = &mut since[at * SLOTS + slot];
+            match (channel.slots[slot].state.load(SeqCst), &since) {
+                (REQUEST | RUNNING | WOKEN, Some((then, start))) if *then == completed => {
+                    hung |= start.elapsed() > HANG;
+                }
+                (REQUEST | RUNNING | WOKEN, _) => *since = Some((completed, Instant::now())),
+                (BLOCKED, _) => {
+                    let deadline = channel.slots[slot].deadline.load(Relaxed);
+                    hung |= deadline != 0 && now.saturating_sub(deadline) > HANG.as_nanos() as u64;
+                    *since = None;
+                }
+                _ => *since = None,
+            }
+        }
+    }
+    hung
+}
