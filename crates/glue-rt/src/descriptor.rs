@@ -1,19 +1,18 @@
 //! What a client remembers of its descriptors, so that they can be recovered. Generic: what is remembered, and how it is
 //! used, is generated.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
 use std::time::Duration;
 
+use crate::by_id::ById;
 use crate::channel::{Channel, Interrupted, Reply, Restorer};
 use crate::error::CallError;
 
 /// All descriptors of a client at one component. `D`: the data that is remembered.
 pub struct Descriptors<D> {
-    map: RwLock<HashMap<u64, Arc<Descriptor<D>>, BuildHasherDefault<Spread>>>,
+    map: RwLock<ById<Arc<Descriptor<D>>>>,
     next: AtomicU64,
     /// Some that are closed are still tracked.
     keeps: AtomicBool,
@@ -138,7 +137,7 @@ impl<D> Descriptors<D> {
         self.map.read().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    fn write(&self) -> std::sync::RwLockWriteGuard<'_, HashMap<u64, Arc<Descriptor<D>>, BuildHasherDefault<Spread>>> {
+    fn write(&self) -> std::sync::RwLockWriteGuard<'_, ById<Arc<Descriptor<D>>>> {
         self.map.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -252,26 +251,6 @@ impl<D> Descriptor<D> {
             self.epoch.store(0, Release);
         }
         true
-    }
-}
-
-/// Ids are small numbers: a multiplication spreads them.
-#[derive(Default)]
-pub struct Spread(u64);
-
-impl Hasher for Spread {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.write_u64(u64::from(*byte));
-        }
-    }
-
-    fn write_u64(&mut self, word: u64) {
-        self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     }
 }
 

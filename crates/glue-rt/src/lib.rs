@@ -23,6 +23,7 @@
 //! - Neither manager nor template ever waits for a component to do something.
 
 pub mod buffer;
+mod by_id;
 pub mod channel;
 mod clock;
 pub mod component;

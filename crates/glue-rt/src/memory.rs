@@ -89,6 +89,14 @@ pub struct Bytes<const N: usize>([std::cell::UnsafeCell<u8>; N]);
 unsafe impl<const N: usize> Sync for Bytes<N> {}
 
 impl<const N: usize> Bytes<N> {
+    /// False where there are no such bytes.
+    pub fn read_into(&self, at: usize, bytes: &mut [u8]) -> bool {
+        let Some(cells) = at.checked_add(bytes.len()).and_then(|end| self.0.get(at..end)) else { return false };
+        // SAFETY: as many bytes lie within the cells as there is room for.
+        unsafe { std::ptr::copy_nonoverlapping(cells.as_ptr().cast::<u8>(), bytes.as_mut_ptr(), bytes.len()) };
+        true
+    }
+
     pub fn read(&self, length: usize) -> Option<Vec<u8>> {
         self.read_at(0, length)
     }

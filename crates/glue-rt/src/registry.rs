@@ -43,6 +43,12 @@ pub struct Noted {
 }
 
 impl Registry {
+    #[cfg(test)]
+    pub fn empty() -> Box<Self> {
+        // SAFETY: atomics are valid when zero.
+        unsafe { Box::new_zeroed().assume_init() }
+    }
+
     /// An id that no descriptor has had. There is room for it, if there is any.
     pub fn fresh(&self) -> u64 {
         let mut id = self.next.fetch_add(1, SeqCst) + 1;
@@ -62,7 +68,7 @@ impl Registry {
             state: entry.state.load(Relaxed),
             parent: entry.parent.load(Relaxed),
         };
-        self.within(noted.parent, 0).then_some(noted)
+        self.within(noted.parent).then_some(noted)
     }
 
     /// The way up from a descriptor: itself, its parent and so on.
@@ -75,18 +81,17 @@ impl Registry {
         way
     }
 
-    /// Descriptors of any client below this one.
-    pub fn below(&self, id: u64) -> Vec<u64> {
-        let ids = self.entries.iter().filter(|entry| entry.parent.load(Relaxed) != 0);
-        let ids = ids.map(|entry| (entry.id.load(Acquire), entry.parent.load(Relaxed)));
-        ids.filter(|(below, parent)| *below != 0 && self.within(*parent, id)).map(|(below, _)| below).collect()
+    /// Descriptors that have a parent, and that.
+    pub fn children(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let ids = self.entries.iter().map(|entry| (entry.id.load(Acquire), entry.parent.load(Relaxed)));
+        ids.filter(|(id, parent)| *id != 0 && *parent != 0 && self.within(*parent))
     }
 
-    /// Whether all on the way up from `id` are there, up to `top`, or up to the end where that is 0.
-    fn within(&self, mut id: u64, top: u64) -> bool {
+    /// Whether all on the way up from `id` are there.
+    fn within(&self, mut id: u64) -> bool {
         // No way is longer than there are entries, whatever those say.
         for _ in 0..ENTRIES {
-            if id == top {
+            if id == 0 {
                 return true;
             }
             match self.entry(id) {
@@ -148,7 +153,7 @@ impl Registry {
 
     /// Nobody can come back to what is there: nothing, or what went with its parent by a call that has had its reply since.
     fn is_free(&self, entry: &Entry) -> bool {
-        entry.id.load(Acquire) == 0 || !self.within(entry.parent.load(Relaxed), 0)
+        entry.id.load(Acquire) == 0 || !self.within(entry.parent.load(Relaxed))
     }
 }
 
@@ -163,14 +168,9 @@ fn copy(from: &Entry, to: &Entry) {
 mod tests {
     use super::{Noted, Registry};
 
-    fn empty() -> Box<Registry> {
-        // SAFETY: atomics are valid when zero.
-        unsafe { Box::new_zeroed().assume_init() }
-    }
-
     #[test]
     fn the_last_change_is_undone_and_only_that() {
-        let registry = empty();
+        let registry = Registry::empty();
         let (one, two) = (Noted { client: 3, state: 1, parent: 0 }, Noted { client: 3, state: 2, parent: 0 });
         assert!(registry.note(7, Some(one), 10, 0));
         assert!(registry.note(7, Some(two), 11, 0));
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn it_holds_what_it_has_room_for_and_refuses_the_rest() {
-        let registry = empty();
+        let registry = Registry::empty();
         let noted = Noted { client: 0, state: 5, parent: 0 };
         let held = (1..=10_000).filter(|id| registry.note(*id, Some(noted), *id, 0)).count();
         assert_eq!(held, super::ENTRIES);
@@ -197,28 +197,24 @@ mod tests {
 
     #[test]
     fn what_is_below_goes_with_it_and_comes_back_with_it() {
-        let registry = empty();
+        let registry = Registry::empty();
         let below = |parent| Some(Noted { client: 1, state: 0, parent });
         for (sequence, (id, parent)) in [(1, 0), (2, 1), (3, 2), (4, 1), (5, 0)].into_iter().enumerate() {
             assert!(registry.note(id, below(parent), sequence as u64 + 1, 0));
         }
-        let all = |top| {
-            let mut all = registry.below(top);
-            all.sort_unstable();
-            all
-        };
-        assert_eq!((all(1), all(2), all(5)), (vec![2, 3, 4], vec![3], vec![]));
+        let all = || registry.children().map(|(id, _)| id).collect::<Vec<_>>();
+        assert_eq!(all(), [2, 3, 4]);
         registry.note(2, None, 6, 0);
-        assert_eq!((registry.find(2), registry.find(3), all(1)), (None, None, vec![4]));
+        assert_eq!((registry.find(2), registry.find(3), all()), (None, None, vec![4]));
         registry.decide(|_, _| true);
-        assert_eq!((registry.find(3), all(1)), (below(2), vec![2, 3, 4]));
+        assert_eq!((registry.find(3), all()), (below(2), vec![2, 3, 4]));
         registry.note(1, None, 7, 0);
         assert!((1..5).all(|id| registry.find(id).is_none()) && registry.find(5).is_some());
     }
 
     #[test]
     fn places_of_what_went_with_its_parent_are_used_again() {
-        let registry = empty();
+        let registry = Registry::empty();
         for turn in 0..4 {
             let parent = turn * 10_000 + 1;
             assert!(registry.note(parent, Some(Noted { client: 0, state: 0, parent: 0 }), parent, 0));
@@ -232,7 +228,7 @@ mod tests {
 
     #[test]
     fn an_id_is_found_at_once_and_a_fresh_one_has_room_however_many_there_have_been() {
-        let registry = empty();
+        let registry = Registry::empty();
         let noted = Some(Noted { client: 0, state: 0, parent: 0 });
         let kept: Vec<u64> = (0..super::ENTRIES - 1).map(|_| registry.fresh()).collect();
         assert!(kept.iter().all(|id| registry.note(*id, noted, *id, 0)));

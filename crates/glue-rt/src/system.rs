@@ -23,10 +23,10 @@ use crate::passage::Passage;
 use crate::registry::Registry;
 use crate::storage;
 
-/// Names the descriptors that a template inherits: control, registry, doorbell, storage, channels, sockets of the channels.
+/// Names the descriptors that a template inherits: control, registry, doorbell, storage, what is not yet in its table, channels, sockets of the channels.
 pub(crate) const DESCRIPTORS: &str = "OUTLAST_COMPONENT";
 /// The first channel among them.
-pub(crate) const FIRST: usize = 4;
+pub(crate) const FIRST: usize = 5;
 /// The exit status of a template that has given its component up.
 pub(crate) const GIVEN_UP: i32 = 75;
 /// Deaths of a template without any longer life in between.
@@ -128,7 +128,8 @@ impl System {
             OwnedFd::from_raw_fd(fd)
         };
         let mapped = Shared::map(control.as_fd())?;
-        let mut memory = vec![control, registry, doorbell, storage::create()?];
+        let recent = Shared::<storage::Area>::create(c"component-recent")?;
+        let mut memory = vec![control, registry, doorbell, storage::create()?, recent];
         for _ in 0..CHANNELS {
             memory.push(Shared::<ChannelMemory>::create(c"component-channel")?);
         }

@@ -1,16 +1,20 @@
 //! A call as the service sees it.
 
-use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Instant;
 
+use smallvec::SmallVec;
+
 use crate::buffer::Lent;
+use crate::by_id::ById;
 use crate::error::CallError;
 use crate::layout::{ChannelMemory, CHANNELS, RECREATE, WORDS};
 use crate::registry::{Noted, Registry};
 use crate::storage::{ResourceError, Resources};
 use crate::word::Word;
+
+use super::kin::Kin;
 
 /// Why a call is not done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +74,7 @@ pub struct Known {
     pub recovering: bool,
 }
 
-pub type Knowns = HashMap<u64, Known>;
+pub type Knowns = ById<Known>;
 
 /// Makes the service's changes to descriptors known together with the reply.
 pub enum Change {
@@ -95,14 +99,15 @@ pub struct Call<'a> {
     incoming: &'a Incoming,
     knowns: &'a Knowns,
     registry: &'a Registry,
+    kin: &'a mut Kin,
     resources: &'a mut Resources,
     memory: &'a ChannelMemory,
     global: bool,
     pub(super) answers: [u64; WORDS],
     pub(super) answer_bytes: Vec<u8>,
     pub(super) answer_file: Option<Arc<OwnedFd>>,
-    pub(super) changes: Vec<Change>,
-    pub(super) wakes: Vec<u64>,
+    pub(super) changes: SmallVec<[Change; 2]>,
+    pub(super) wakes: SmallVec<[u64; 4]>,
     /// What the call changes of resources outlives this instance.
     pub(super) keeps: bool,
     /// What the thread waits for if it has to.
@@ -114,6 +119,7 @@ impl<'a> Call<'a> {
         incoming: &'a Incoming,
         knowns: &'a Knowns,
         registry: &'a Registry,
+        kin: &'a mut Kin,
         resources: &'a mut Resources,
         memory: &'a ChannelMemory,
         global: bool,
@@ -122,14 +128,15 @@ impl<'a> Call<'a> {
             incoming,
             knowns,
             registry,
+            kin,
             resources,
             memory,
             global,
             answers: [0; WORDS],
             answer_bytes: Vec::new(),
             answer_file: None,
-            changes: Vec::new(),
-            wakes: Vec::new(),
+            changes: SmallVec::new(),
+            wakes: SmallVec::new(),
             keeps: false,
             waits_for: 0,
         }
@@ -205,9 +212,9 @@ impl<'a> Call<'a> {
     }
 
     /// D0: all that is below the descriptor is known, whoever made it; but for that of clients that are no more.
-    pub fn subtree(&self, id: u64) -> Result<(), Stop> {
+    pub fn subtree(&mut self, id: u64) -> Result<(), Stop> {
         let unknown = |id: &u64| self.knowns.get(id).is_none_or(|known| known.recovering);
-        let below = self.registry.below(id);
+        let below = self.kin.below(self.registry, id);
         if let Some(id) = below.iter().copied().find(|id| unknown(id) && !self.incoming.lost.contains(id)) {
             return Err(Stop::Unknown(id));
         }
@@ -301,6 +308,15 @@ impl Change {
                 registry.note(id, Some(Noted { state, ..noted }), sequence, place)
             }
             Self::Closed { id, .. } => registry.find(id).is_none() || registry.note(id, None, sequence, place),
+        }
+    }
+
+    /// Once it is on record.
+    pub(super) fn kin(&self, kin: &mut Kin) {
+        match *self {
+            Self::Created { id, parent, .. } => kin.created(id, parent),
+            Self::Moved { .. } => (),
+            Self::Closed { id, .. } => kin.closed(id),
         }
     }
 

@@ -18,8 +18,8 @@ pub fn begin_epoch(memory: &Memory) -> bool {
         slot.is_some_and(|slot| slot.state.load(SeqCst) == RUNNING && slot.sequence.load(SeqCst) == sequence)
     };
     memory.registry.decide(unpublished);
-    if let Err(error) = storage::decide(&memory.storage, unpublished) {
-        eprintln!("component: cannot undo in its storage what a call began that did not end: {error}");
+    if let Err(error) = storage::apply(&memory.storage, &memory.recent, unpublished) {
+        eprintln!("component: cannot write to its storage what its last calls changed: {error}");
     }
     memory.control.descriptors.store(0, SeqCst);
     memory.control.recovered.store(0, SeqCst);
@@ -81,6 +81,7 @@ mod tests {
             registry: Arc::new(fresh::<Registry>()),
             channels: Arc::new(channels),
             storage: storage::create().expect("a storage").into(),
+            recent: Arc::new(fresh::<storage::Area>()),
             doorbell: -1,
             passages: Arc::default(),
         }
@@ -98,7 +99,7 @@ mod tests {
         slot.sequence.store(0, SeqCst);
         slot.state.store(RUNNING, SeqCst);
         slot.sequence.store(sequence, SeqCst);
-        let mut resources = Resources::new(memory.storage.try_clone().expect("a descriptor"));
+        let mut resources = Resources::new(memory.storage.try_clone().expect("a descriptor"), memory.recent.clone());
         resources.load();
         resources.create(KEY, b"name").expect("room");
         resources.commit(sequence, PLACE);
@@ -116,7 +117,7 @@ mod tests {
 
     /// Whether the call has happened, in the eyes of the next instance.
     fn happened(memory: &Memory) -> bool {
-        let mut resources = Resources::new(memory.storage.try_clone().expect("a descriptor"));
+        let mut resources = Resources::new(memory.storage.try_clone().expect("a descriptor"), memory.recent.clone());
         resources.load();
         let kept = resources.length(KEY).is_ok();
         assert_eq!(memory.registry.find(KEY).is_some(), kept, "storage and registry agree");

@@ -12,7 +12,7 @@ use crate::layout::{
 use crate::memory::Shared;
 use crate::passage::Passage;
 use crate::registry::Registry;
-use crate::storage::Resources;
+use crate::storage::{self, Resources};
 
 use super::call::Incoming;
 use super::monitor::{Monitor, Outcome};
@@ -25,6 +25,8 @@ pub struct Memory {
     pub channels: Arc<Vec<Shared<ChannelMemory>>>,
     pub passages: Arc<Vec<Passage>>,
     pub storage: std::fs::File,
+    /// What is not yet in the storage's table.
+    pub recent: Arc<Shared<storage::Area>>,
     pub doorbell: i32,
 }
 
@@ -55,6 +57,7 @@ struct Shop<C> {
 
 /// Never returns: the process serves until it is killed.
 pub fn serve<C: Component>(mut component: C, memory: &Memory, started: impl FnOnce()) -> ! {
+    reserve_files(memory.doorbell);
     if let Err(error) = component.born() {
         eprintln!("component: cannot begin: {error}");
         std::process::exit(1);
@@ -62,7 +65,7 @@ pub fn serve<C: Component>(mut component: C, memory: &Memory, started: impl FnOn
     let epoch = memory.control.epoch.load(Acquire);
     let operations = component.operations();
     let storage = memory.storage.try_clone().expect("a descriptor for the storage");
-    let monitor = Monitor::new(component, Resources::new(storage), memory, epoch);
+    let monitor = Monitor::new(component, Resources::new(storage, memory.recent.clone()), memory, epoch);
     let shop = Arc::new(Shop {
         monitor,
         operations,
@@ -84,6 +87,21 @@ pub fn serve<C: Component>(mut component: C, memory: &Memory, started: impl FnOn
         let mut rings = [0u8; 8];
         // SAFETY: reads eight bytes into a live array from an eventfd that the template holds.
         unsafe { libc::read(memory.doorbell, rings.as_mut_ptr().cast(), rings.len()) };
+    }
+}
+
+/// Open files that an instance may have before its table of them grows, if its limit is not lower.
+const FILES: i32 = 1024;
+
+/// Makes that table so large while there is one thread: where threads share it, the kernel waits for a grace period at each growth,
+/// some milliseconds.
+fn reserve_files(any: i32) {
+    // SAFETY: plain calls; what is closed is the duplicate that was just made.
+    unsafe {
+        let highest = libc::fcntl(any, libc::F_DUPFD_CLOEXEC, FILES - 1);
+        if highest >= 0 {
+            libc::close(highest);
+        }
     }
 }
 

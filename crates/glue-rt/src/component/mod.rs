@@ -3,6 +3,7 @@
 mod call;
 mod epoch;
 mod instance;
+mod kin;
 mod monitor;
 mod succession;
 mod template;

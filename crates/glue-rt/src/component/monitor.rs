@@ -18,6 +18,7 @@ use crate::{clock, futex, layout};
 
 use super::call::{Call, Change, Incoming, Knowns, Stop};
 use super::instance::Memory;
+use super::kin::Kin;
 use super::{Component, Point};
 
 pub struct Monitor<C> {
@@ -33,6 +34,7 @@ pub(super) struct Inside<C> {
     pub component: C,
     pub knowns: Knowns,
     pub resources: Resources,
+    pub kin: Kin,
     /// Calls done, in the order of their effects.
     pub count: u32,
     pub waiters: HashMap<u64, Vec<Waiter>>,
@@ -62,7 +64,14 @@ pub enum Outcome {
 impl<C: Component> Monitor<C> {
     pub fn new(component: C, resources: Resources, memory: &Memory, epoch: u32) -> Self {
         let global = component.is_global();
-        let inside = Inside { component, knowns: Knowns::new(), resources, count: 0, waiters: HashMap::new() };
+        let inside = Inside {
+            component,
+            knowns: Knowns::default(),
+            resources,
+            kin: Kin::default(),
+            count: 0,
+            waiters: HashMap::new(),
+        };
         let (registry, control) = (memory.registry.clone(), memory.control.clone());
         Self { inside: Mutex::new(inside), registry, control, channels: memory.channels.clone(), global, epoch }
     }
@@ -92,6 +101,7 @@ impl<C: Component> Monitor<C> {
                 incoming,
                 &inside.knowns,
                 &self.registry,
+                &mut inside.kin,
                 &mut inside.resources,
                 &self.channels[place as usize / SLOTS],
                 self.global,
@@ -117,11 +127,14 @@ impl<C: Component> Monitor<C> {
                     let mut status = 0;
                     for change in &changes {
                         let gone = match change {
-                            Change::Closed { id, subtree: true } => self.registry.below(*id),
+                            Change::Closed { id, subtree: true } => inside.kin.below(&self.registry, *id),
                             _ => Vec::new(),
                         };
-                        if self.global && !change.record(&self.registry, incoming.client, recreated, sequence, place) {
-                            status = -libc::ENOSPC;
+                        if self.global {
+                            match change.record(&self.registry, incoming.client, recreated, sequence, place) {
+                                true => change.kin(&mut inside.kin),
+                                false => status = -libc::ENOSPC,
+                            }
                         }
                         for id in gone {
                             inside.knowns.remove(&id);

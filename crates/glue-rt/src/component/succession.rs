@@ -48,6 +48,7 @@ impl<C: Component> Monitor<C> {
             &incoming,
             &inside.knowns,
             &self.registry,
+            &mut inside.kin,
             &mut inside.resources,
             &self.channels[client as usize],
             self.global,

@@ -163,6 +163,7 @@ fn inherited() -> io::Result<Memory> {
         registry: Arc::new(Shared::<Registry>::map(fd(1))?),
         doorbell: fd(2).as_raw_fd(),
         storage: fd(3).try_clone_to_owned()?.into(),
+        recent: Arc::new(Shared::map(fd(4))?),
         channels: Arc::new(channels?),
         passages: Arc::new(passages?),
     })

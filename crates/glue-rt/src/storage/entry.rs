@@ -4,7 +4,9 @@ use super::{Medium, ENTRIES, ENTRY, TABLE};
 
 /// Each root leads to an index, each index to 512 blocks of data.
 pub const ROOTS: usize = 16;
-const NAMES: usize = 24 + ROOTS * 8;
+/// Bytes before the roots.
+const NONE: usize = 24;
+const NAMES: usize = NONE + ROOTS * 8;
 /// Bytes of a resource's name.
 pub const NAME: usize = ENTRY - NAMES;
 
@@ -47,31 +49,37 @@ pub fn place(number: usize) -> u64 {
     TABLE + (number * ENTRY) as u64
 }
 
-/// check u32, length of the name u32, key u64, length u64, roots, name; all zero where there is none.
-pub fn encode(entry: Option<&Entry>) -> [u8; ENTRY] {
-    let mut bytes = [0; ENTRY];
-    if let Some(entry) = entry {
-        bytes[4..8].copy_from_slice(&(entry.name.len() as u32).to_le_bytes());
-        bytes[8..16].copy_from_slice(&entry.key.to_le_bytes());
-        bytes[16..24].copy_from_slice(&entry.length.to_le_bytes());
-        for (at, root) in entry.roots.iter().enumerate() {
-            bytes[24 + at * 8..32 + at * 8].copy_from_slice(&root.to_bytes());
-        }
-        bytes[NAMES..NAMES + entry.name.len()].copy_from_slice(&entry.name);
-        let check = crc32fast::hash(&bytes[4..]);
-        bytes[..4].copy_from_slice(&check.to_le_bytes());
+/// Adds its form: check u32, length of the name u32, key u64, length u64, roots, name; 24 zeros where there is none. What follows
+/// in the table means nothing. The check is left to be `sealed`.
+pub fn encode(entry: Option<&Entry>, bytes: &mut Vec<u8>) {
+    let Some(entry) = entry else { return bytes.extend_from_slice(&[0; NONE]) };
+    let mut head = [0; NAMES];
+    head[4..8].copy_from_slice(&(entry.name.len() as u32).to_le_bytes());
+    head[8..16].copy_from_slice(&entry.key.to_le_bytes());
+    head[16..24].copy_from_slice(&entry.length.to_le_bytes());
+    for (form, root) in head[NONE..].chunks_exact_mut(8).zip(entry.roots) {
+        form.copy_from_slice(&root.to_bytes());
     }
-    bytes
+    bytes.extend_from_slice(&head);
+    bytes.extend_from_slice(&entry.name);
+}
+
+/// Gives an encoded entry its check value.
+pub fn seal(form: &mut [u8]) {
+    if form.len() > NONE {
+        let check = crc32fast::hash(&form[4..]);
+        form[..4].copy_from_slice(&check.to_le_bytes());
+    }
 }
 
 pub fn decode(bytes: &[u8; ENTRY]) -> Result<Option<Entry>, Damaged> {
-    if bytes.iter().all(|byte| *byte == 0) {
+    if bytes[..NONE].iter().all(|byte| *byte == 0) {
         return Ok(None);
     }
     let half = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
     let whole = |at: usize| u64::from(half(at)) | u64::from(half(at + 4)) << 32;
     let length = half(4) as usize;
-    if crc32fast::hash(&bytes[4..]) != half(0) || length > NAME {
+    if length > NAME || crc32fast::hash(&bytes[4..NAMES + length]) != half(0) {
         return Err(Damaged);
     }
     Ok(Some(Entry {

@@ -4,16 +4,16 @@
 //! read back is compared with its check value, for a service that fails may have made such calls, too.
 //!
 //! ```text
-//!   header  │ journal │ entries: key, length, name, roots │ blocks: indexes (512 pointers to blocks), data
+//!   header  │ table of entries: key, length, name, roots │ blocks: indexes (512 pointers to blocks), data
 //! ```
 //!
-//! Blocks are never overwritten while something points to them: a change writes new ones, then the entries that point to
-//! them. What these said before stands in the journal, and is put back if the instance dies before the reply to the call
-//! that made the change was published: then that call has not happened.
+//! Blocks are never overwritten while something points to them: a change writes new ones, and the entries that point to them are
+//! put down beside the replies of the last calls (`recent`), before these are published. From there they come into the table: if
+//! the instance dies before the reply to the call that made the change was published, that call has not happened, and they do not.
 
 mod blocks;
 mod entry;
-mod journal;
+mod recent;
 mod resources;
 #[cfg(test)]
 mod tests;
@@ -23,7 +23,7 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 
-pub use journal::decide;
+pub use recent::{apply, Area};
 pub use resources::{ResourceError, Resources, LARGEST, NAME};
 
 /// Resources of a component.
@@ -36,8 +36,7 @@ const ENTRY: usize = 512;
 /// u64: the last key that was handed out; u64: entries that have ever been in use.
 const LAST_KEY: u64 = 0;
 const USED: u64 = 8;
-const JOURNAL: u64 = BLOCK as u64;
-const TABLE: u64 = 4 * BLOCK as u64;
+const TABLE: u64 = BLOCK as u64;
 const DATA: u64 = TABLE + (ENTRIES * ENTRY) as u64;
 const SIZE: u64 = DATA + (BLOCKS as u64 + 1) * BLOCK as u64;
 

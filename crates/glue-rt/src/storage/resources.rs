@@ -9,8 +9,10 @@ use displaydoc::Display;
 use thiserror::Error;
 
 use super::blocks::Blocks;
-use super::entry::{decode, encode, load, place, Entry, Pointer, ROOTS};
-use super::{journal, set_word, word, Medium, BLOCK, DATA, ENTRIES, LAST_KEY, USED};
+use super::entry::{decode, encode, load, place, seal, Entry, Pointer, ROOTS};
+use super::recent::{self, Area};
+use super::{set_word, word, Medium, BLOCK, DATA, ENTRIES, LAST_KEY, USED};
+use crate::memory::Shared;
 
 pub use super::entry::NAME;
 
@@ -55,8 +57,15 @@ type Result<T> = std::result::Result<T, ResourceError>;
 type Index = [Pointer; SPAN as usize];
 
 /// All resources of a service. What a call changes is kept when its reply is published, and otherwise has not been.
-pub struct Resources<M = File> {
+pub struct Resources<M = File, A = Arc<Shared<Area>>> {
     medium: M,
+    /// What the table does not have yet: of how many calls, of which entries, and of which call last.
+    recent: A,
+    calls: usize,
+    unwritten: Vec<usize>,
+    last: u64,
+    /// A call's changes take form here.
+    form: Vec<u8>,
     loaded: bool,
     entries: Vec<Option<Entry>>,
     places: HashMap<u64, usize>,
@@ -70,10 +79,15 @@ pub struct Resources<M = File> {
     given: Vec<u32>,
 }
 
-impl<M: Medium> Resources<M> {
-    pub(crate) fn new(medium: M) -> Self {
+impl<M: Medium, A: Medium> Resources<M, A> {
+    pub(crate) fn new(medium: M, recent: A) -> Self {
         Self {
             medium,
+            recent,
+            calls: 0,
+            unwritten: Vec::new(),
+            last: 0,
+            form: Vec::new(),
             loaded: false,
             entries: Vec::new(),
             places: HashMap::new(),
@@ -261,22 +275,38 @@ impl<M: Medium> Resources<M> {
     }
 
     /// The call's reply is about to be published: its changes are there from now on, whatever becomes of this process, unless
-    /// `decide` finds that it did not come to that.
+    /// `apply` finds that it did not come to that.
     pub(crate) fn commit(&mut self, sequence: u64, at: u64) {
         if self.before.is_empty() {
             return;
         }
-        let changed: Vec<usize> = self.before.iter().map(|(number, _)| *number).collect();
-        let highest = changed.iter().max().map_or(0, |highest| *highest as u64 + 1);
-        if highest > must(word(&self.medium, USED)) {
-            must(set_word(&self.medium, USED, highest));
+        if self.calls == recent::RECORDS {
+            self.write_table();
         }
-        let before: Vec<_> = self.before.iter().map(|(number, entry)| (*number, encode(entry.as_ref()))).collect();
-        must(journal::begin(&self.medium, sequence, at, &before));
-        for number in changed {
-            must(self.medium.write(place(number), &encode(self.entries[number].as_ref())));
+        let changed = self.before.iter().map(|(number, _)| (*number, self.entries[*number].as_ref()));
+        must(recent::put(&self.recent, self.calls, sequence, at, changed, &mut self.form));
+        self.calls += 1;
+        self.last = sequence;
+        for (number, _) in &self.before {
+            if !self.unwritten.contains(number) {
+                self.unwritten.push(*number);
+            }
         }
         self.settle();
+    }
+
+    /// What all calls before this one did: these have their replies.
+    fn write_table(&mut self) {
+        for number in &self.unwritten {
+            let before = self.before.iter().find(|(changed, _)| changed == number).map(|(_, before)| before);
+            self.form.clear();
+            encode(before.unwrap_or(&self.entries[*number]).as_ref(), &mut self.form);
+            seal(&mut self.form);
+            must(self.medium.write(place(*number), &self.form));
+        }
+        must(recent::finish(&self.medium, &self.recent, &self.unwritten, self.last));
+        self.unwritten.clear();
+        self.calls = 0;
     }
 
     /// The call's changes hold, as long as this process lives.
@@ -314,7 +344,7 @@ impl<M: Medium> Resources<M> {
 
     fn changeable(&self, number: usize) -> Result<()> {
         let already = self.before.iter().any(|(changed, _)| *changed == number);
-        match already || self.before.len() < journal::MOST {
+        match already || self.before.len() < recent::MOST {
             true => Ok(()),
             false => Err(ResourceError::TooMany),
         }

@@ -4,10 +4,14 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
+use std::os::fd::AsFd;
+use std::sync::Arc;
 
 use super::entry::place;
-use super::resources::{ResourceError, Resources, LARGEST, NAME};
-use super::{decide, Medium, BLOCK, DATA, USED};
+use super::recent::{self, apply, RECORDS};
+use super::resources::{ResourceError, Resources as OfMedium, LARGEST, NAME};
+use super::{Medium, BLOCK, DATA, USED};
+use crate::memory::Shared;
 
 /// Pages that were written to, and how many writes still arrive.
 #[derive(Default)]
@@ -45,6 +49,24 @@ impl Medium for &Memory {
     }
 }
 
+/// What is not yet in the table, behind all else.
+#[derive(Clone, Copy)]
+struct Recent<'a>(&'a Memory);
+
+const RECENT: u64 = 1 << 40;
+
+impl Medium for Recent<'_> {
+    fn read(&self, at: u64, bytes: &mut [u8]) -> io::Result<()> {
+        self.0.read(RECENT + at, bytes)
+    }
+
+    fn write(&self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        self.0.write(RECENT + at, bytes)
+    }
+}
+
+type Resources<'a> = OfMedium<&'a Memory, Recent<'a>>;
+
 const PAGE: usize = 4096;
 
 /// Page, where in it, and where in the bytes.
@@ -64,21 +86,25 @@ impl Memory {
         Self { left: Cell::new(usize::MAX), ..Self::default() }
     }
 
-    fn resources(&self) -> Resources<&Self> {
-        let mut resources = Resources::new(self);
+    fn resources(&self) -> Resources<'_> {
+        let mut resources = OfMedium::new(self, Recent(self));
         resources.load();
         resources
+    }
+
+    fn apply(&self, unpublished: impl FnOnce(u64, u64) -> bool) {
+        apply(&self, &Recent(self), unpublished).expect("a medium without errors");
     }
 }
 
 /// Names with contents: what there is to be seen.
-fn seen(resources: &mut Resources<&Memory>) -> BTreeMap<Vec<u8>, Vec<u8>> {
+fn seen(resources: &mut Resources<'_>) -> BTreeMap<Vec<u8>, Vec<u8>> {
     let all: Vec<(u64, Vec<u8>)> = resources.all().map(|(key, name)| (key, name.to_vec())).collect();
     let read = |(key, name)| (name, resources.read(key, 0, LARGEST as usize).expect("undamaged"));
     all.into_iter().map(read).collect()
 }
 
-type Step = fn(&mut Resources<&Memory>) -> Result<(), ResourceError>;
+type Step = fn(&mut Resources<'_>) -> Result<(), ResourceError>;
 
 /// A call each.
 const STEPS: [Step; 11] = [
@@ -96,20 +122,33 @@ const STEPS: [Step; 11] = [
     |all| all.remove(1).and_then(|()| all.remove(3)),
 ];
 
+/// As many calls as have room before the table is written, but for `left`; the last of them is STEPS[..at].
+fn make(resources: &mut Resources<'_>, at: usize, left: usize) -> u64 {
+    let mut sequence = 0;
+    let mut call = |step: &dyn Fn(&mut Resources<'_>) -> Result<(), ResourceError>| {
+        step(resources).expect("done");
+        sequence += 1;
+        resources.commit(sequence, 0);
+    };
+    call(&|all| all.create(99, b"of all calls before"));
+    for number in 0..RECORDS.saturating_sub(at + 1 + left) {
+        call(&|all| all.rename(99, &number.to_le_bytes()));
+    }
+    STEPS[..at].iter().for_each(|step| call(step));
+    sequence
+}
+
 #[test]
 fn a_call_that_is_stopped_at_any_write_has_happened_or_not_as_its_reply_was_published_or_not() {
     let mut stops = 0;
-    for (at, step) in STEPS.iter().enumerate() {
+    // It is the one for which the table is written, or the last before.
+    for ((at, step), room) in STEPS.iter().enumerate().flat_map(|step| [(step, 0), (step, 1)]) {
         for left in 0.. {
             let memory = Memory::new();
             let mut resources = memory.resources();
-            for (number, step) in STEPS[..at].iter().enumerate() {
-                step(&mut resources).expect("done");
-                resources.commit(number as u64 + 1, 0);
-            }
+            let sequence = make(&mut resources, at, room) + 1;
             let before = seen(&mut resources);
             memory.left.set(left);
-            let sequence = at as u64 + 1;
             // It does not know that it is dead, and may stumble over what it did not write.
             let done = step(&mut resources);
             if done.is_ok() {
@@ -122,33 +161,47 @@ fn a_call_that_is_stopped_at_any_write_has_happened_or_not_as_its_reply_was_publ
             memory.left.set(usize::MAX);
             // Twice, as if the first one had been interrupted at its end.
             for _ in 0..2 {
-                decide(&&memory, |number, place| (number, place) == (sequence, 5)).expect("undone");
-                assert_eq!(seen(&mut memory.resources()), before, "step {at}, {left} writes");
+                memory.apply(|number, place| (number, place) == (sequence, 5));
+                assert_eq!(seen(&mut memory.resources()), before, "step {at}, room {room}, {left} writes");
             }
             stops += 1;
             if whole {
                 break;
             }
         }
-        // Published: nothing is undone.
+        // Published: it is there.
         let memory = Memory::new();
         let mut resources = memory.resources();
-        for (number, step) in STEPS[..=at].iter().enumerate() {
-            step(&mut resources).expect("done");
-            resources.commit(number as u64 + 1, 0);
-        }
-        decide(&&memory, |_, _| false).expect("nothing to put back");
+        let sequence = make(&mut resources, at, room) + 1;
+        step(&mut resources).expect("done");
+        resources.commit(sequence, 5);
+        memory.apply(|_, _| false);
         let after = seen(&mut resources);
         assert_eq!(seen(&mut memory.resources()), after);
         // And that once and for all.
-        decide(&&memory, |_, _| true).expect("nothing to do");
+        memory.apply(|_, _| true);
         assert_eq!(seen(&mut memory.resources()), after);
     }
-    assert!(stops > 80, "{stops} stops");
+    assert!(stops > 100, "{stops} stops");
 }
 
 #[test]
-fn an_undo_that_is_stopped_is_done_again() {
+fn what_was_put_down_and_is_not_what_was_written_is_not_believed() {
+    let memory = Memory::new();
+    let mut resources = memory.resources();
+    make(&mut resources, 3, 0);
+    let after = seen(&mut resources);
+    for at in (0..RECORDS as u64).map(|record| recent::at(record as usize) + 8 + record % 40) {
+        let mut byte = [0];
+        Recent(&memory).read(at, &mut byte).expect("there");
+        Recent(&memory).write(at, &[byte[0] ^ 0x10]).expect("there");
+    }
+    memory.apply(|_, _| false);
+    assert!(seen(&mut memory.resources()).is_empty() && !after.is_empty());
+}
+
+#[test]
+fn what_is_written_to_the_table_and_stopped_is_written_again() {
     for left in 0..10 {
         let memory = Memory::new();
         let mut resources = memory.resources();
@@ -159,10 +212,11 @@ fn an_undo_that_is_stopped_is_done_again() {
         let before = seen(&mut resources);
         STEPS[5](&mut resources).expect("done");
         resources.commit(6, 0);
+        drop(resources);
         memory.left.set(left);
-        decide(&&memory, |number, _| number == 6).expect("some of it");
+        memory.apply(|number, _| number == 6);
         memory.left.set(usize::MAX);
-        decide(&&memory, |number, _| number == 6).expect("undone");
+        memory.apply(|number, _| number == 6);
         assert_eq!(seen(&mut memory.resources()), before);
     }
 }
@@ -188,7 +242,9 @@ fn what_a_refused_call_changed_is_as_before_and_its_blocks_are_free() {
 #[test]
 fn a_full_storage_says_so_and_loses_nothing() {
     let file = File::from(super::create().expect("a file in memory"));
-    let mut resources = Resources::new(file.try_clone().expect("a descriptor"));
+    let beside = Shared::<recent::Area>::create(c"test").expect("memory");
+    let beside = Arc::new(Shared::<recent::Area>::map(beside.as_fd()).expect("a mapping"));
+    let mut resources = OfMedium::new(file.try_clone().expect("a descriptor"), beside.clone());
     resources.load();
     let piece = vec![5; 256 * BLOCK];
     let mut sequence = 0;
@@ -211,7 +267,8 @@ fn a_full_storage_says_so_and_loses_nothing() {
         }
     }
     assert!(full > 0);
-    let mut again = Resources::new(file);
+    apply(&file, &beside, |_, _| false).expect("a table");
+    let mut again = OfMedium::new(file, beside);
     again.load();
     assert_eq!(again.write(1, 0, &piece), Err(ResourceError::Full), "found out anew");
     assert_eq!(again.read(1, 0, piece.len()), Ok(piece.clone()));
@@ -231,6 +288,7 @@ fn damage_is_found_wherever_it_is() {
     resources.create(2, b"two").expect("room");
     resources.write(2, 0, b"unharmed").expect("room");
     resources.commit(1, 0);
+    memory.apply(|_, _| false);
     // Entry, first and second block, index.
     for (turn, at) in
         [place(0) + 20, DATA + BLOCK as u64 + 7, DATA + 2 * BLOCK as u64 + 4095, DATA + 3 * BLOCK as u64 + 1]
@@ -247,14 +305,15 @@ fn damage_is_found_wherever_it_is() {
         // Nor is a new one put in its place.
         let key = 10 + turn as u64;
         again.create(key, b"more").expect("room");
-        again.commit(9, 0);
+        again.commit(key, 0);
+        memory.apply(|_, _| false);
         assert!(memory.resources().read(key, 0, 1).is_ok());
         (&memory).write(at, &byte).expect("there");
     }
     assert_eq!(memory.resources().read(1, 0, 2 * BLOCK), Ok(vec![3; 2 * BLOCK]));
-    // Nonsense in the journal and the header harms nobody.
-    (&memory).write(super::JOURNAL, &[0xff; 4096]).expect("there");
+    // Nonsense beside it and in the header harms nobody.
+    Recent(&memory).write(8, &[0xff; 300_000]).expect("there");
     (&memory).write(USED, &[0xff; 8]).expect("there");
-    decide(&&memory, |_, _| true).expect("something");
+    memory.apply(|_, _| true);
     memory.resources();
 }
