@@ -91,7 +91,7 @@ pub fn measure(rounds: u32) -> String {
 }
 
 /// A lock as the component itself calls it.
-fn raw_lock(channel: &Channel) -> u64 {
+pub fn raw_lock(channel: &Channel) -> u64 {
     loop {
         let request = Request { operation: operation::LOCK_ALLOC, epoch: channel.epoch(), ..Request::default() };
         match channel.call(&request) {

@@ -142,23 +142,25 @@ macro_rules! timer {
 
 macro_rules! services {
     ($($name:ident $by_hand:expr),*) => {
-        [$(Service {
+        /// Of the services, in the order of the table.
+        pub const NAMES: [&str; 6] = [$(stringify!($name)),*];
+        const SERVICES: [Service; 6] = [$(Service {
             name: stringify!($name),
             untracked: $name!(untracked::$name::Client),
             glue: $name!(stubs::$name::Client),
             by_hand: $by_hand,
-        }),*]
+        }),*];
     };
 }
 
-const SERVICES: [Service; 6] = services! {
+services! {
     event Some(event!(by_hand::event::Client)),
     fs Some(fs!(by_hand::fs::Client)),
     lock Some(lock!(by_hand::lock::Client)),
     memory None,
     scheduler None,
     timer None
-};
+}
 
 /// A component alone in its system.
 pub fn component(service: &str) -> (System, Handle) {
@@ -185,11 +187,13 @@ const COLUMNS: [&str; 7] = [
     "kill until the first answer",
 ];
 
-pub fn measure(rounds: u32) -> String {
+/// Of these services; of all where none is named.
+pub fn measure(rounds: u32, names: &[String]) -> String {
     let mut text =
         format!("Microseconds: medians of {rounds} rounds, and quartiles.\n\n| service | {} |\n", COLUMNS.join(" | "));
     text.push_str(&format!("|---|{}\n", "---|".repeat(COLUMNS.len())));
-    for service in &SERVICES {
+    let named = |service: &&Service| names.is_empty() || names.iter().any(|name| name == service.name);
+    for service in SERVICES.iter().filter(named) {
         let mut seen: [Vec<f64>; COLUMNS.len()] = Default::default();
         of(service, rounds, &mut seen);
         text.push_str(&format!("| {} |", service.name));
