@@ -1,4 +1,4 @@
-//! A component that fails once, at a chosen point of a chosen operation.
+//! A component that fails once, in a chosen operation: it dies at a chosen point of it, or says that it cannot do it.
 
 use std::path::PathBuf;
 
@@ -8,8 +8,18 @@ use outlast_glue_rt::{Call, Component, Operation, Point, Stop};
 pub struct Faulty<C> {
     component: C,
     /// And the file that is there as long as it has not failed.
-    fault: Option<(u32, Point, PathBuf)>,
+    fault: Option<(u32, Failure, PathBuf)>,
 }
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Failure {
+    Death(Point),
+    /// As of a register that was harmed for a moment.
+    Error,
+}
+
+/// What says that it is to be an error, where else a point is named.
+pub const ERROR: &str = "Error";
 
 impl<C: Component> Faulty<C> {
     /// `arguments`: operation, point and file; without them it does not fail.
@@ -17,12 +27,18 @@ impl<C: Component> Faulty<C> {
         let fault = match arguments {
             [operation, point, file] => {
                 let operation = component.operations().iter().position(|known| known.name == operation);
-                let point = Point::ALL.into_iter().find(|known| format!("{known:?}") == *point);
-                operation.zip(point).map(|(operation, point)| (operation as u32, point, PathBuf::from(file)))
+                let death = Point::ALL.into_iter().find(|known| format!("{known:?}") == *point).map(Failure::Death);
+                let failure = if point == ERROR { Some(Failure::Error) } else { death };
+                operation.zip(failure).map(|(operation, failure)| (operation as u32, failure, PathBuf::from(file)))
             }
             _ => None,
         };
         Self { component, fault }
+    }
+
+    fn fails(&self, operation: u32, failure: Failure) -> bool {
+        let fault = self.fault.as_ref().filter(|(wanted, known, _)| (*wanted, *known) == (operation, failure));
+        fault.is_some_and(|(_, _, file)| std::fs::remove_file(file).is_ok())
     }
 }
 
@@ -40,15 +56,16 @@ impl<C: Component> Component for Faulty<C> {
     }
 
     fn dispatch(&mut self, call: &mut Call<'_>) -> Result<(), Stop> {
+        if self.fails(call.operation(), Failure::Error) {
+            return Err(Stop::Errno(libc::EIO));
+        }
         self.component.dispatch(call)
     }
 
     fn reached(&self, point: Point, operation: u32) {
-        if let Some((wanted, at, file)) = &self.fault {
-            if (*wanted, *at) == (operation, point) && std::fs::remove_file(file).is_ok() {
-                // SAFETY: ends this very process.
-                unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
-            }
+        if self.fails(operation, Failure::Death(point)) {
+            // SAFETY: ends this very process.
+            unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
         }
     }
 }

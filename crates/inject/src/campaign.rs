@@ -32,6 +32,8 @@ pub struct Campaign {
 #[serde(deny_unknown_fields)]
 pub struct Target {
     pub command: Vec<String>,
+    /// In place of the process that is started: of its descendants the one whose command line, words and spaces, ends so.
+    pub process: Option<String>,
     /// A file in the working folder; without one standard input is empty.
     pub stdin: Option<String>,
     /// A folder, relative to the campaign file, of which every run gets a copy to work in.
@@ -171,6 +173,9 @@ pub struct Fault {
     /// Registers to choose from; all general ones if empty.
     #[serde(default)]
     pub registers: Vec<String>,
+    /// One bit flips in each of these registers, in place of some in any of them.
+    #[serde(default)]
+    pub each: bool,
     /// How many bits flip.
     #[serde(default = "one_weight")]
     pub bits: u32,

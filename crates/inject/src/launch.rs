@@ -2,6 +2,7 @@
 
 use crate::campaign::{Setting, Target};
 use crate::capture::Capture;
+use crate::descendant::Descendant;
 use crate::error::{on, Error};
 use crate::group::Group;
 use crate::room::Room;
@@ -43,6 +44,8 @@ pub struct Run {
     /// Its name, if it is under outlast.
     name: Option<String>,
     state: PathBuf,
+    /// The descendant that is the target, if it is one.
+    descendant: Option<Descendant>,
     pub started: Instant,
 }
 
@@ -98,6 +101,7 @@ impl Stage<'_> {
             drive: None,
             name: setting.protected.then(|| name.to_string()),
             state: self.state.clone(),
+            descendant: self.target.process.as_deref().map(Descendant::new),
             started: Instant::now(),
         };
         if let Some(words) = &self.target.drive {
@@ -181,7 +185,10 @@ impl Process {
 impl Run {
     /// The process that runs the target now.
     pub fn program(&self) -> Option<pid_t> {
-        let Some(name) = &self.name else { return self.child.end.is_none().then_some(self.child.pid) };
+        let Some(name) = &self.name else {
+            let child = self.child.end.is_none().then_some(self.child.pid)?;
+            return self.descendant.as_ref().map_or(Some(child), |descendant| descendant.of(child));
+        };
         let session = StateFolder::open_at(self.state.clone()).ok()?.program(name).ok()?.open_session().ok()?;
         status::program(&session, Some(self.child.pid)).filter(|pid| *pid != self.child.pid)
     }
@@ -196,7 +203,7 @@ impl Run {
 
     /// How the run ended, if tracing its process told it.
     pub fn ended(&mut self, end: Option<End>) {
-        if self.name.is_none() && self.child.end.is_none() {
+        if self.name.is_none() && self.descendant.is_none() && self.child.end.is_none() {
             self.child.end = end;
         }
     }

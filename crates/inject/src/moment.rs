@@ -1,6 +1,6 @@
 //! Strikes a run at a moment of its life, and lets it go.
 
-use crate::campaign::{Clock, Kind};
+use crate::campaign::{Clock, Fault, Kind};
 use crate::debug_register::set_debug;
 use crate::draw::Planned;
 use crate::group::Group;
@@ -12,6 +12,8 @@ use crate::strike::{place_of, strike, Place, Struck};
 use crate::tracee::{Event, Tracee};
 use crate::{call_numbers, waiting};
 use fastrand::Rng;
+use libc::pid_t;
+use outlast_supervisor::end::End;
 use rustix::io::Errno;
 use std::time::{Duration, Instant};
 
@@ -67,28 +69,34 @@ pub fn hit(run: &mut Run, planned: &Planned<'_>, group: Option<&Group>, deadline
             (sent == 0).then_some(struck)
         }
         _ => {
-            let mut tracee = Tracee::seize(run.program()?).ok()?;
-            let struck = strike_one(&mut tracee, planned, &mut rng, deadline).ok().flatten();
-            let struck = struck.map(|struck| watched(&mut tracee, struck, deadline));
-            run.ended(tracee.detach());
+            let (struck, end) = hit_process(run.program()?, fault, &mut rng, deadline)?;
+            run.ended(end);
             struck
         }
     }
 }
 
-/// Strikes a thread that runs the program's own code, or if none does for long, another one.
-fn strike_one(
-    tracee: &mut Tracee,
-    planned: &Planned<'_>,
+/// Strikes a process; and how it ended, if it did so meanwhile. None: it cannot be traced.
+pub fn hit_process(
+    pid: pid_t,
+    fault: &Fault,
     rng: &mut Rng,
     deadline: Instant,
-) -> Result<Option<Struck>, Errno> {
+) -> Option<(Option<Struck>, Option<End>)> {
+    let mut tracee = Tracee::seize(pid).ok()?;
+    let struck = strike_one(&mut tracee, fault, rng, deadline).ok().flatten();
+    let struck = struck.map(|struck| watched(&mut tracee, struck, deadline));
+    Some((struck, tracee.detach()))
+}
+
+/// Strikes a thread that runs the program's own code, or if none does for long, another one.
+fn strike_one(tracee: &mut Tracee, fault: &Fault, rng: &mut Rng, deadline: Instant) -> Result<Option<Struck>, Errno> {
     for attempt in 1.. {
         if !tracee.stop(Instant::now() + STOPPING) {
             return Ok(None);
         }
         let mut threads = tracee.stopped();
-        if planned.fault.kind == Kind::Thread && threads.len() > 1 {
+        if fault.kind == Kind::Thread && threads.len() > 1 {
             threads.retain(|tid| *tid != tracee.pid);
         }
         if threads.is_empty() {
@@ -98,7 +106,7 @@ fn strike_one(
         let own = threads.iter().find(|tid| place_of(**tid) == Ok(Place::Program)).copied();
         if own.is_some() || attempt == TRIES {
             let short = Instant::now() + STOPPING;
-            return strike(tracee, own.unwrap_or(threads[0]), planned.fault, rng, deadline.min(short));
+            return strike(tracee, own.unwrap_or(threads[0]), fault, rng, deadline.min(short));
         }
         tracee.go_all(libc::PTRACE_CONT);
         std::thread::sleep(BETWEEN);

@@ -66,8 +66,18 @@ fn parse(text: &str) -> Result<Campaign, (usize, String)> {
     if campaign.faults.is_empty() {
         return wrong("name", "no [[fault]]: nothing would be injected");
     }
+    if campaign.target.process.is_some() && campaign.settings.iter().any(|setting| setting.protected) {
+        return wrong(
+            "process",
+            "process: descendants of a protected program are not looked for; leave it out or protected",
+        );
+    }
     for fault in &campaign.faults {
         check(fault.get_ref()).map_err(|why| (fault.span().start, why))?;
+        if campaign.target.process.is_some() && (fault.get_ref().symbol.is_some() || fault.get_ref().call.is_some()) {
+            let why = "a descendant (process) is struck at moments only: nobody traces it from its start";
+            return Err((fault.span().start, why.into()));
+        }
     }
     if campaign.faults.iter().all(|fault| fault.get_ref().weight == 0) {
         return wrong("[[fault]]", "all faults have weight 0: nothing would be injected");
@@ -80,7 +90,7 @@ fn is_name(name: &str) -> bool {
 }
 
 /// What the fields of a fault must be for its kind.
-fn check(fault: &Fault) -> Result<(), String> {
+pub fn check(fault: &Fault) -> Result<(), String> {
     let kind = fault.kind;
     let name = kind.name();
     let needs = |there: bool, what: &str| if there { Ok(()) } else { Err(format!("{name} needs {what}")) };
@@ -89,6 +99,8 @@ fn check(fault: &Fault) -> Result<(), String> {
         false => Ok(()),
     };
     only(!fault.registers.is_empty(), kind == Kind::Register, "registers")?;
+    only(fault.each, !fault.registers.is_empty(), "each without registers")?;
+    only(fault.each, fault.bits == 1, "each with bits")?;
     only(fault.area.is_some(), kind == Kind::Memory, "area")?;
     only(fault.object.is_some(), kind == Kind::Memory, "object")?;
     only(fault.bit.is_some(), fault.object.is_some(), "bit without object")?;

@@ -101,9 +101,11 @@ fn register(
 ) -> Result<Struck, Errno> {
     let mut all = registers(tid)?;
     let (mut what, mut changed) = (Vec::new(), Vec::new());
-    for _ in 0..fault.bits {
+    let times = if fault.each { fault.registers.len() } else { fault.bits as usize };
+    for at in 0..times {
         let number = match fault.registers.as_slice() {
             [] => rng.usize(0..registers::GENERAL.len()),
+            names if fault.each => registers::numbered(&names[at]).ok_or(Errno::INVAL)?,
             names => registers::numbered(&names[rng.usize(0..names.len())]).ok_or(Errno::INVAL)?,
         };
         let bit = rng.u32(0..64);

@@ -418,3 +418,22 @@ fn a_page_holds_its_plots_and_loads_nothing() {
     assert!(page.contains("<svg") && page.contains("native: memory (2)"), "{page}");
     assert!(!page.contains("src=") && !page.contains("href="), "it loads something");
 }
+
+/// Who keeps it going is not harmed, and begins it again.
+#[test]
+fn a_descendant_is_struck_in_place_of_who_keeps_it() {
+    let home = Home::new();
+    let script = "exec 2>/dev/null; until sleep 1.25; do :; done; echo done";
+    for (process, outcome) in [("process = 'sleep 1.25'", "correct"), ("", "crash")] {
+        let text = format!(
+            "count = 4\nreferences = 1\ntimeout = '{ENDS}s'\n[target]\ncommand = ['sh', '-c', '{script}']\n{process}\n\
+             [[setting]]\nname = 'native'\n[[fault]]\nkind = 'signal'\nsignal = 'SIGKILL'\n"
+        );
+        let file = campaign(&home, outcome, &text);
+        injects(&home, &file);
+        let all: Value = serde_json::from_slice(&report(&home, &file, "--json").stdout).unwrap();
+        let experiments = all["experiments"].as_array().unwrap();
+        let expected = |e: &Value| e["outcome"] == outcome && e["struck"] == true;
+        assert!(experiments.len() == 4 && experiments.iter().all(expected), "{all:#}");
+    }
+}

@@ -154,7 +154,8 @@ impl<C: Component> Shop<C> {
             self.monitor.forget(channel as u32, slot, place);
             return wake(slot);
         }
-        let Some(mut incoming) = self.read(channel, at) else {
+        // Twice, as all errors are looked at.
+        let Some(mut incoming) = self.read(channel, at).or_else(|| self.read(channel, at)) else {
             self.monitor.publish(slot, -libc::EINVAL);
             return wake(slot);
         };

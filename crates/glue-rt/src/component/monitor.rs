@@ -90,6 +90,7 @@ impl<C: Component> Monitor<C> {
         place: u64,
     ) -> Outcome {
         let mut condition: Option<Arc<Condvar>> = None;
+        let mut said: Option<Stop> = None;
         let mut guard = self.enter();
         loop {
             let inside = &mut *guard;
@@ -106,7 +107,9 @@ impl<C: Component> Monitor<C> {
                 &self.channels[place as usize / SLOTS],
                 self.global,
             );
-            inside.component.reached(Point::Begun, incoming.operation);
+            if said.is_none() {
+                inside.component.reached(Point::Begun, incoming.operation);
+            }
             let outcome = inside.component.dispatch(&mut call);
             let (keeps, waits_for) = (call.keeps, call.waits_for);
             let Call { answers, answer_bytes, answer_file, changes, wakes, .. } = call;
@@ -114,6 +117,10 @@ impl<C: Component> Monitor<C> {
                 inside.resources.rollback();
             }
             match outcome {
+                // An error has no effect, so that it can be looked at twice: one that comes of a harmed register does not come again.
+                Err(stop @ (Stop::Errno(_) | Stop::Refused(_) | Stop::Unknown(_))) if said.is_none() => {
+                    said = Some(stop)
+                }
                 Ok(()) => {
                     inside.component.reached(Point::Done, incoming.operation);
                     inside.count += 1;
@@ -179,6 +186,7 @@ impl<C: Component> Monitor<C> {
                     slot.deadline.store(until.map_or(0, deadline), Relaxed);
                     slot.state.store(BLOCKED, SeqCst);
                     guard = wait(guard, &condition, until);
+                    said = None;
                     slot.state.store(RUNNING, SeqCst);
                     if let Some(waiters) = guard.waiters.get_mut(&id) {
                         waiters.retain(|waiter| !Arc::ptr_eq(&waiter.condition, &condition));

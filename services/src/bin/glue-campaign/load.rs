@@ -1,5 +1,6 @@
 //! Clients that call a component without end, and know what each call must give.
 
+use std::fmt::{Display, Formatter};
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -19,7 +20,8 @@ use crate::chance::Chance;
 pub const CLIENTS: u32 = 2;
 
 /// What must not be.
-enum Trouble {
+#[derive(Clone, Copy, Debug)]
+pub enum Trouble {
     Error(CallError),
     Wrong(&'static str),
 }
@@ -30,7 +32,16 @@ impl From<CallError> for Trouble {
     }
 }
 
-type Step = Box<dyn FnMut() -> Result<(), Trouble> + Send>;
+impl Display for Trouble {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Error(error) => write!(f, "error: {error}"),
+            Self::Wrong(what) => write!(f, "wrong: {what}"),
+        }
+    }
+}
+
+pub type Step = Box<dyn FnMut() -> Result<(), Trouble> + Send>;
 
 fn must(holds: bool, what: &'static str) -> Result<(), Trouble> {
     if holds {
@@ -44,23 +55,14 @@ fn must(holds: bool, what: &'static str) -> Result<(), Trouble> {
 pub fn run(service: &str, seed: u64) -> ExitCode {
     let open = |client: u32| Grant::inherited(&format!("{service}{client}")).and_then(Grant::open).expect("a channel");
     let channels: Vec<Channel> = (0..CLIENTS).map(open).collect();
-    let steps = match service {
-        "event" => events(&channels),
-        "fs" => files(&channels, seed),
-        "lock" => locks(&channels),
-        "memory" => memory(&channels),
-        "scheduler" => processor(&channels),
-        _ => timers(&channels),
-    };
-    let steps = steps.unwrap_or_else(|trouble| vec![Box::new(move || Err(again(&trouble)))]);
+    let steps = steps(service, &channels, seed).unwrap_or_else(|trouble| vec![Box::new(move || Err(trouble))]);
     let done = Arc::new(AtomicU64::new(0));
     for mut step in steps {
         let done = done.clone();
         std::thread::spawn(move || loop {
             match step() {
                 Ok(()) => done.fetch_add(1, Ordering::SeqCst),
-                Err(Trouble::Error(error)) => end(&format!("error: {error}\n")),
-                Err(Trouble::Wrong(what)) => end(&format!("wrong: {what}\n")),
+                Err(trouble) => end(trouble),
             };
         });
     }
@@ -72,16 +74,21 @@ pub fn run(service: &str, seed: u64) -> ExitCode {
     }
 }
 
-fn again(trouble: &Trouble) -> Trouble {
-    match trouble {
-        Trouble::Error(error) => Trouble::Error(*error),
-        Trouble::Wrong(what) => Trouble::Wrong(what),
-    }
+fn end(trouble: Trouble) -> ! {
+    println!("{trouble}");
+    std::process::exit(3);
 }
 
-fn end(trouble: &str) -> ! {
-    let _ = std::io::stdout().write_all(trouble.as_bytes());
-    std::process::exit(3);
+/// What the clients of a service do without end, each in a thread of its own.
+pub fn steps(service: &str, channels: &[Channel], seed: u64) -> Result<Vec<Step>, Trouble> {
+    match service {
+        "event" => events(channels),
+        "fs" => files(channels, seed),
+        "lock" => locks(channels),
+        "memory" => memory(channels),
+        "scheduler" => processor(channels),
+        _ => timers(channels),
+    }
 }
 
 /// Two threads of each client contend for a lock.
