@@ -71,17 +71,20 @@ evaluation-rmk: build
 	mkdir -p target/campaigns
 	target/release/outlast-bench evaluation rmk $(RMK)
 
-# All campaigns: those below, and faults in components under load, 500 into each service, in eight registers at once and in one; some five minutes. What
+# All campaigns: those below, and faults in components under load, 500 into each service, in eight registers at once and in one, and
+# of other kinds into one, by a campaign file; some fifteen minutes. What
 # components say as they die lies in target/campaign.log; CAMPAIGN="--faults 50 --seed 7 fs", for example, goes to the program.
 campaign: build campaign-programs campaign-web
 	target/release/glue-campaign $(CAMPAIGN) 2>target/campaign.log
 	target/release/glue-campaign --single $(CAMPAIGN) 2>>target/campaign.log
+	PATH="$(CURDIR)/target/release:$$PATH" target/release/outlast inject campaigns/component.toml --out target/campaigns/component
 
 # SuperGlue's Figure 6 and its table of lines: tracking and recovery of each service, glue's and by hand; a minute on a quiet machine.
 evaluation-components: build
 	target/release/glue-bench lines
 	target/release/glue-bench services --rounds 50
 	target/release/glue-bench locks --rounds 50
+	target/release/glue-bench across --rounds 50
 
 # The web server on components over time, with crashes, beside Apache and nginx: SuperGlue's Figure 7; half an hour.
 # WEB="--runs 1 --alone", for example, goes to the program.

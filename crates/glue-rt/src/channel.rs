@@ -6,6 +6,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::error::CallError;
 use crate::layout::{
@@ -111,6 +112,9 @@ impl Restorer {
     }
 }
 
+/// A component that was harmed may wake nobody: who waits so long looks for itself.
+const LOST: Duration = Duration::from_secs(1);
+
 static NUMBERS: AtomicU64 = AtomicU64::new(1);
 
 impl Channel {
@@ -184,6 +188,7 @@ impl Channel {
                 return Err(Interrupted::Failed(CallError::TooLong(0)));
             }
         }
+        slot.number.fetch_add(1, Relaxed);
         slot.state.swap(REQUEST, SeqCst);
         if slot.sleepers.load(SeqCst) & WORKER_SLEEPS != 0 {
             futex::wake(&slot.state);
@@ -235,7 +240,11 @@ impl Channel {
             if self.memory().given_up.load(SeqCst) != 0 {
                 break FAULT;
             }
-            futex::wait(&slot.state, state, None);
+            futex::wait(&slot.state, state, Some(LOST));
+            if state == REQUEST && slot.state.load(SeqCst) == REQUEST {
+                // The worker may have been told, but not have heard.
+                futex::wake(&slot.state);
+            }
         };
         slot.sleepers.fetch_and(!CLIENT_SLEEPS, SeqCst);
         state

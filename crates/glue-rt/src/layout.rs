@@ -74,6 +74,8 @@ pub struct Slot {
     pub wanted: AtomicU64,
     pub words: [AtomicU64; WORDS],
     pub length: AtomicU32,
+    /// Another one with each call.
+    pub number: AtomicU32,
     /// The token of the file that comes with the call; 0: none does.
     pub file: AtomicU64,
     /// While BLOCKED: when it is to go on at the latest, in nanoseconds of CLOCK_MONOTONIC; 0: when it is woken.

@@ -427,7 +427,7 @@ fn a_descendant_is_struck_in_place_of_who_keeps_it() {
     for (process, outcome) in [("process = 'sleep 1.25'", "correct"), ("", "crash")] {
         let text = format!(
             "count = 4\nreferences = 1\ntimeout = '{ENDS}s'\n[target]\ncommand = ['sh', '-c', '{script}']\n{process}\n\
-             [[setting]]\nname = 'native'\n[[fault]]\nkind = 'signal'\nsignal = 'SIGKILL'\n"
+             [[setting]]\nname = 'native'\n[[fault]]\nkind = 'signal'\nsignal = 'SIGKILL'\nclock = 'elapsed'\nfrom = 0.1\nto = 0.8\n"
         );
         let file = campaign(&home, outcome, &text);
         injects(&home, &file);

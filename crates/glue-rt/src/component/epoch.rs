@@ -55,7 +55,7 @@ pub fn begin_epoch(memory: &Memory) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::os::fd::AsFd;
     use std::sync::atomic::Ordering::SeqCst;
     use std::sync::Arc;
@@ -68,7 +68,7 @@ mod tests {
     use crate::storage::{self, Resources};
 
     /// A component's memory as its manager would have made it.
-    fn memory() -> Memory {
+    pub fn memory() -> Memory {
         fn fresh<T>() -> Shared<T> {
             Shared::map(Shared::<T>::create(c"test").expect("memory").as_fd()).expect("a mapping")
         }

@@ -159,9 +159,18 @@ impl<C: Component> Shop<C> {
             self.monitor.publish(slot, -libc::EINVAL);
             return wake(slot);
         };
+        let mut again = false;
         loop {
-            match self.monitor.serve(&incoming, slot, &memory.data[at], &self.passages[channel], place) {
+            match self.monitor.serve(&incoming, slot, &memory.data[at], &self.passages[channel], place, again) {
                 Outcome::Published => return,
+                Outcome::Doubtful => {
+                    again = true;
+                    // A file that came with it comes once.
+                    if let Some(fresh) = self.read(channel, at) {
+                        let Incoming { lost, released, .. } = incoming;
+                        incoming = Incoming { lost, released, ..fresh };
+                    }
+                }
                 Outcome::Recover { descriptor, client } => {
                     slot.state.store(UPCALL, SeqCst);
                     let answer = self.upcall(client as usize, descriptor, RECOVER);
@@ -174,6 +183,9 @@ impl<C: Component> Shop<C> {
                     slot.state.store(UPCALL, SeqCst);
                     let answer = self.upcall(client as usize, descriptor, REVOKE);
                     slot.state.store(RUNNING, SeqCst);
+                    if answer == Answer::Refused && !std::mem::replace(&mut again, true) {
+                        continue;
+                    }
                     if answer == Answer::Refused {
                         self.monitor.publish(slot, -libc::EBUSY);
                         return wake(slot);

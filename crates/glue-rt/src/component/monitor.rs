@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::layout::{
     ChannelMemory, Control, Slot, ABANDONED, BLOCKED, CLIENT_SLEEPS, DONE, RUNNING, SLOTS, TRY, WOKEN,
@@ -49,6 +49,9 @@ pub(super) struct Waiter {
 /// What is left to do outside the monitor.
 pub enum Outcome {
     Published,
+    /// An error, which has no effect: it is looked at twice, from the request on, for one that comes of a harmed register does not come
+    /// again.
+    Doubtful,
     /// G0: have this descriptor recovered by that client, then dispatch again.
     Recover {
         descriptor: u64,
@@ -80,7 +83,8 @@ impl<C: Component> Monitor<C> {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Serves a call up to its reply, which is published before the monitor is left. `place` is where it was made.
+    /// Serves a call up to its reply, which is published before the monitor is left. `place` is where it was made. `again`: it was
+    /// doubtful.
     pub fn serve(
         &self,
         incoming: &Incoming,
@@ -88,9 +92,9 @@ impl<C: Component> Monitor<C> {
         bytes: &layout::DataArea,
         passage: &Passage,
         place: u64,
+        again: bool,
     ) -> Outcome {
         let mut condition: Option<Arc<Condvar>> = None;
-        let mut said: Option<Stop> = None;
         let mut guard = self.enter();
         loop {
             let inside = &mut *guard;
@@ -107,7 +111,7 @@ impl<C: Component> Monitor<C> {
                 &self.channels[place as usize / SLOTS],
                 self.global,
             );
-            if said.is_none() {
+            if !again {
                 inside.component.reached(Point::Begun, incoming.operation);
             }
             let outcome = inside.component.dispatch(&mut call);
@@ -117,10 +121,7 @@ impl<C: Component> Monitor<C> {
                 inside.resources.rollback();
             }
             match outcome {
-                // An error has no effect, so that it can be looked at twice: one that comes of a harmed register does not come again.
-                Err(stop @ (Stop::Errno(_) | Stop::Refused(_) | Stop::Unknown(_))) if said.is_none() => {
-                    said = Some(stop)
-                }
+                Err(Stop::Errno(_) | Stop::Refused(_)) if !again => return Outcome::Doubtful,
                 Ok(()) => {
                     inside.component.reached(Point::Done, incoming.operation);
                     inside.count += 1;
@@ -186,7 +187,6 @@ impl<C: Component> Monitor<C> {
                     slot.deadline.store(until.map_or(0, deadline), Relaxed);
                     slot.state.store(BLOCKED, SeqCst);
                     guard = wait(guard, &condition, until);
-                    said = None;
                     slot.state.store(RUNNING, SeqCst);
                     if let Some(waiters) = guard.waiters.get_mut(&id) {
                         waiters.retain(|waiter| !Arc::ptr_eq(&waiter.condition, &condition));
@@ -258,12 +258,10 @@ fn deadline(until: Instant) -> u64 {
     clock::now().saturating_add(u64::try_from(left).unwrap_or(u64::MAX)).max(1)
 }
 
+/// A wake-up can be lost with a register: who waits so long looks for itself.
+const LOST: Duration = Duration::from_secs(1);
+
 fn wait<'a, T>(guard: MutexGuard<'a, T>, condition: &Condvar, until: Option<Instant>) -> MutexGuard<'a, T> {
-    match until {
-        None => condition.wait(guard).unwrap_or_else(PoisonError::into_inner),
-        Some(until) => {
-            let left = until.saturating_duration_since(Instant::now());
-            condition.wait_timeout(guard, left).unwrap_or_else(PoisonError::into_inner).0
-        }
-    }
+    let left = until.map_or(LOST, |until| until.saturating_duration_since(Instant::now()).min(LOST));
+    condition.wait_timeout(guard, left).unwrap_or_else(PoisonError::into_inner).0
 }

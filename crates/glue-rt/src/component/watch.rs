@@ -11,7 +11,7 @@ use outlast_interfaces::proc::End;
 use crate::clock;
 use crate::keeping::{Happened, Line};
 use crate::layout::{BLOCKED, CHANNELS, REQUEST, RUNNING, SLOTS, WOKEN};
-use crate::policy::HANG;
+use crate::policy::{ALONE, HANG};
 
 use super::instance::Memory;
 
@@ -26,7 +26,7 @@ pub fn watch(child: libc::pid_t, memory: &Memory, line: Option<&Line>) -> Watche
     // SAFETY: plain calls on a child that has not been waited for, so that its number is its own.
     let pidfd = unsafe { libc::syscall(libc::SYS_pidfd_open, child, 0) } as RawFd;
     let mut watched = Watched { end: None, hung: false };
-    let mut since: Vec<Option<(u64, Instant)>> = vec![None; CHANNELS * SLOTS];
+    let mut seen: Vec<Option<Seen>> = vec![None; CHANNELS * SLOTS];
     // At first it is looked at more often, for whoever is told that it serves.
     let (mut pause, mut told) = (if line.is_some() { 1 } else { WATCH }, line.is_none());
     loop {
@@ -50,7 +50,7 @@ pub fn watch(child: libc::pid_t, memory: &Memory, line: Option<&Line>) -> Watche
             if io::Error::last_os_error().raw_os_error() == Some(libc::ECHILD) {
                 break;
             }
-        } else if !watched.hung && hangs(memory, &mut since) {
+        } else if !watched.hung && hangs(memory, &mut seen, Instant::now()) {
             watched.hung = true;
             memory.control.hangs.fetch_add(1, SeqCst);
             if let Some(line) = line {
@@ -89,29 +89,80 @@ fn ended(status: libc::c_int) -> Option<End> {
     }
 }
 
+/// A call that is under way, as it was seen first.
+#[derive(Clone, Copy)]
+struct Seen {
+    number: u32,
+    since: Instant,
+    /// Calls that had ended when the last of them was seen to end, and when that was.
+    completed: u64,
+    still: Instant,
+}
+
+impl Seen {
+    /// Nothing ends any more, or others do, but this one not for long: one thread hangs.
+    fn hangs(&self, now: Instant) -> bool {
+        now.duration_since(self.still) > HANG || now.duration_since(self.since) > ALONE
+    }
+}
+
 /// Whether some call was made too long ago: neither ended nor blocked nor waiting for a client; or was woken, or its time
 /// came, and it did not go on.
-fn hangs(memory: &Memory, since: &mut [Option<(u64, Instant)>]) -> bool {
-    // A call that is over leaves the count of completed ones changed, by which even a slot that is RUNNING again is new.
+fn hangs(memory: &Memory, seen: &mut [Option<Seen>], time: Instant) -> bool {
     let completed = memory.control.completed.load(SeqCst);
     let mut hung = false;
     let now = clock::now();
     for (at, channel) in memory.channels.iter().enumerate() {
         for slot in 0..(channel.used.load(Acquire) as usize).min(SLOTS) {
-            let since = &mut since[at * SLOTS + slot];
-            match (channel.slots[slot].state.load(SeqCst), &since) {
-                (REQUEST | RUNNING | WOKEN, Some((then, start))) if *then == completed => {
-                    hung |= start.elapsed() > HANG;
+            let (seen, slot) = (&mut seen[at * SLOTS + slot], &channel.slots[slot]);
+            let number = slot.number.load(Relaxed);
+            match slot.state.load(SeqCst) {
+                REQUEST | RUNNING | WOKEN => {
+                    let known = seen.filter(|seen| seen.number == number);
+                    let known = known.unwrap_or(Seen { number, since: time, completed, still: time });
+                    let still = if known.completed == completed { known.still } else { time };
+                    hung |= seen.insert(Seen { completed, still, ..known }).hangs(time);
                 }
-                (REQUEST | RUNNING | WOKEN, _) => *since = Some((completed, Instant::now())),
-                (BLOCKED, _) => {
-                    let deadline = channel.slots[slot].deadline.load(Relaxed);
+                BLOCKED => {
+                    let deadline = slot.deadline.load(Relaxed);
                     hung |= deadline != 0 && now.saturating_sub(deadline) > HANG.as_nanos() as u64;
-                    *since = None;
+                    *seen = None;
                 }
-                _ => *since = None,
+                _ => *seen = None,
             }
         }
     }
     hung
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering::SeqCst;
+    use std::time::{Duration, Instant};
+
+    use super::super::epoch::tests::memory;
+    use super::{hangs, ALONE, CHANNELS, HANG, REQUEST, RUNNING, SLOTS};
+
+    #[test]
+    fn a_call_hangs_if_no_other_ends_either_and_in_the_end_if_others_do() {
+        let memory = memory();
+        let slots = &memory.channels[0].slots;
+        let [mut all, mut alone] = [(); 2].map(|()| vec![None; CHANNELS * SLOTS]);
+        let start = Instant::now();
+        slots[0].state.store(RUNNING, SeqCst);
+        slots[1].state.store(REQUEST, SeqCst);
+        assert!(!hangs(&memory, &mut all, start) && !hangs(&memory, &mut alone, start));
+        assert!(hangs(&memory, &mut all, start + HANG + Duration::from_millis(1)));
+        // The other one ends and is made again, time and again.
+        let step = HANG / 4;
+        for turn in 1.. {
+            memory.control.completed.fetch_add(1, SeqCst);
+            slots[1].number.fetch_add(1, SeqCst);
+            let hung = hangs(&memory, &mut alone, start + step * turn);
+            assert_eq!(hung, step * turn > ALONE, "turn {turn}");
+            if hung {
+                break;
+            }
+        }
+    }
 }
