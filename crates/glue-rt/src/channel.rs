@@ -6,7 +6,6 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::error::CallError;
 use crate::layout::{
@@ -16,7 +15,7 @@ use crate::layout::{
 use crate::mapping::Mappings;
 use crate::memory::Shared;
 use crate::passage::Passage;
-use crate::{futex, policy};
+use crate::{futex, policy, processor};
 
 /// A connection to a component; clones are the same one. What a client can reach is what it was granted channels to.
 #[derive(Clone)]
@@ -112,9 +111,6 @@ impl Restorer {
     }
 }
 
-/// A component that was harmed may wake nobody: who waits so long looks for itself.
-const LOST: Duration = Duration::from_secs(1);
-
 static NUMBERS: AtomicU64 = AtomicU64::new(1);
 
 impl Channel {
@@ -122,7 +118,7 @@ impl Channel {
         use std::os::fd::AsFd;
         let memory = Shared::map(memory.as_fd())?;
         let number = NUMBERS.fetch_add(1, Relaxed);
-        let (passage, mappings, spin) = (Passage::new(socket), Mappings::default(), AtomicU32::new(100));
+        let (passage, mappings, spin) = (Passage::new(socket), Mappings::default(), AtomicU32::new(0));
         let channel = Self { shared: Arc::new(Inner { number, memory, doorbell, passage, mappings, spin }) };
         if channel.memory().opened.swap(1, SeqCst) != 0 {
             channel.take_over().map_err(io::Error::other)?;
@@ -189,6 +185,8 @@ impl Channel {
             }
         }
         slot.number.fetch_add(1, Relaxed);
+        let spins = self.shared.spin.load(Relaxed) != 0;
+        slot.processor.store(if spins { 0 } else { processor::here() }, Relaxed);
         slot.state.swap(REQUEST, SeqCst);
         if slot.sleepers.load(SeqCst) & WORKER_SLEEPS != 0 {
             futex::wake(&slot.state);
@@ -240,11 +238,7 @@ impl Channel {
             if self.memory().given_up.load(SeqCst) != 0 {
                 break FAULT;
             }
-            futex::wait(&slot.state, state, Some(LOST));
-            if state == REQUEST && slot.state.load(SeqCst) == REQUEST {
-                // The worker may have been told, but not have heard.
-                futex::wake(&slot.state);
-            }
+            futex::wait(&slot.state, state, None);
         };
         slot.sleepers.fetch_and(!CLIENT_SLEEPS, SeqCst);
         state

@@ -76,6 +76,8 @@ pub struct Slot {
     pub length: AtomicU32,
     /// Another one with each call.
     pub number: AtomicU32,
+    /// Where the client runs, from 1; 0: it looks for the reply from there, so that the worker has to run elsewhere.
+    pub processor: AtomicU32,
     /// The token of the file that comes with the call; 0: none does.
     pub file: AtomicU64,
     /// While BLOCKED: when it is to go on at the latest, in nanoseconds of CLOCK_MONOTONIC; 0: when it is woken.

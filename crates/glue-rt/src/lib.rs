@@ -36,6 +36,7 @@ pub mod mapping;
 mod memory;
 mod passage;
 mod policy;
+mod processor;
 pub mod registry;
 pub mod sound;
 pub mod storage;

@@ -11,6 +11,7 @@ use crate::layout::{
 };
 use crate::memory::Shared;
 use crate::passage::Passage;
+use crate::processor::Place;
 use crate::registry::Registry;
 use crate::storage::{self, Resources};
 
@@ -84,9 +85,23 @@ pub fn serve<C: Component>(mut component: C, memory: &Memory, started: impl FnOn
                 }
             }
         }
-        let mut rings = [0u8; 8];
-        // SAFETY: reads eight bytes into a live array from an eventfd that the template holds.
-        unsafe { libc::read(memory.doorbell, rings.as_mut_ptr().cast(), rings.len()) };
+        if !rings(memory.doorbell) {
+            shop.monitor.look_again();
+        }
+    }
+}
+
+/// How long nobody rings before those that wait look for themselves, in milliseconds.
+const LOST: libc::c_int = 1_000;
+
+/// Waits for a ring. False: there was none for long.
+fn rings(doorbell: i32) -> bool {
+    let mut poll = libc::pollfd { fd: doorbell, events: libc::POLLIN, revents: 0 };
+    let mut count = [0u8; 8];
+    // SAFETY: one live entry; reads eight bytes into a live array from an eventfd that the template holds.
+    unsafe {
+        libc::poll(&mut poll, 1, LOST) == 1
+            && libc::read(doorbell, count.as_mut_ptr().cast(), count.len()) == count.len() as isize
     }
 }
 
@@ -108,10 +123,14 @@ fn reserve_files(any: i32) {
 /// False: no thread could be had now; the next ring of the bell tries again.
 fn hire<C: Component>(shop: &Arc<Shop<C>>, channel: usize, slot: usize) -> bool {
     let shop = shop.clone();
-    let worker = std::thread::Builder::new().stack_size(STACK).spawn(move || loop {
-        let memory = &shop.channels[channel];
-        await_request(&memory.slots[slot]);
-        shop.work(channel, slot);
+    let worker = std::thread::Builder::new().stack_size(STACK).spawn(move || {
+        let mut place = Place::default();
+        loop {
+            let memory = &shop.channels[channel];
+            await_request(&memory.slots[slot]);
+            place.follow(memory.slots[slot].processor.load(Relaxed));
+            shop.work(channel, slot);
+        }
     });
     worker.is_ok()
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::layout::{
     ChannelMemory, Control, Slot, ABANDONED, BLOCKED, CLIENT_SLEEPS, DONE, RUNNING, SLOTS, TRY, WOKEN,
@@ -223,6 +223,14 @@ impl<C: Component> Monitor<C> {
         Outcome::Published
     }
 
+    /// All that wait try again: a wake-up can be lost with a register.
+    pub fn look_again(&self) {
+        // Where the lock is held somebody is at work.
+        if let Ok(inside) = self.inside.try_lock() {
+            inside.waiters.values().flatten().for_each(|waiter| waiter.condition.notify_all());
+        }
+    }
+
     /// The thread tries again.
     pub(super) fn wake(&self, waiter: &Waiter) {
         // From now on it can be seen whether it does go on.
@@ -258,10 +266,12 @@ fn deadline(until: Instant) -> u64 {
     clock::now().saturating_add(u64::try_from(left).unwrap_or(u64::MAX)).max(1)
 }
 
-/// A wake-up can be lost with a register: who waits so long looks for itself.
-const LOST: Duration = Duration::from_secs(1);
-
 fn wait<'a, T>(guard: MutexGuard<'a, T>, condition: &Condvar, until: Option<Instant>) -> MutexGuard<'a, T> {
-    let left = until.map_or(LOST, |until| until.saturating_duration_since(Instant::now()).min(LOST));
-    condition.wait_timeout(guard, left).unwrap_or_else(PoisonError::into_inner).0
+    match until {
+        None => condition.wait(guard).unwrap_or_else(PoisonError::into_inner),
+        Some(until) => {
+            let left = until.saturating_duration_since(Instant::now());
+            condition.wait_timeout(guard, left).unwrap_or_else(PoisonError::into_inner).0
+        }
+    }
 }

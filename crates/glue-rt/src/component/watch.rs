@@ -9,8 +9,11 @@ use outlast_interfaces::comp::Serves;
 use outlast_interfaces::proc::End;
 
 use crate::clock;
+use crate::futex;
 use crate::keeping::{Happened, Line};
-use crate::layout::{BLOCKED, CHANNELS, REQUEST, RUNNING, SLOTS, WOKEN};
+use crate::layout::{
+    BLOCKED, CHANNELS, CLIENT_SLEEPS, DONE, FAULT, REQUEST, RUNNING, SLOTS, TORN, WOKEN, WORKER_SLEEPS,
+};
 use crate::policy::{ALONE, HANG};
 
 use super::instance::Memory;
@@ -50,7 +53,10 @@ pub fn watch(child: libc::pid_t, memory: &Memory, line: Option<&Line>) -> Watche
             if io::Error::last_os_error().raw_os_error() == Some(libc::ECHILD) {
                 break;
             }
-        } else if !watched.hung && hangs(memory, &mut seen, Instant::now()) {
+            continue;
+        }
+        wake_lost(memory);
+        if !watched.hung && hangs(memory, &mut seen, Instant::now()) {
             watched.hung = true;
             memory.control.hangs.fetch_add(1, SeqCst);
             if let Some(line) = line {
@@ -86,6 +92,22 @@ fn ended(status: libc::c_int) -> Option<End> {
         status if libc::WIFEXITED(status) => Some(End::Exited(libc::WEXITSTATUS(status))),
         status if libc::WIFSIGNALED(status) => Some(End::Killed(libc::WTERMSIG(status))),
         _ => None,
+    }
+}
+
+/// Wakes who sleeps though there is something for it: an instance that was harmed may not have done so.
+fn wake_lost(memory: &Memory) {
+    for channel in memory.channels.iter() {
+        for slot in &channel.slots[..(channel.used.load(Acquire) as usize).min(SLOTS)] {
+            let sleeps = match slot.state.load(SeqCst) {
+                REQUEST => WORKER_SLEEPS,
+                DONE | FAULT | TORN => CLIENT_SLEEPS,
+                _ => continue,
+            };
+            if slot.sleepers.load(SeqCst) & sleeps != 0 {
+                futex::wake(&slot.state);
+            }
+        }
     }
 }
 
