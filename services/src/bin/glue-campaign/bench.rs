@@ -75,7 +75,8 @@ impl Bench {
     }
 
     /// Watches until so many more steps were done, counted from the last death on.
-    pub fn watch(&mut self, deaths: u32) -> (Outcome, String) {
+    /// `struck`: the process that was; 0: none.
+    pub fn watch(&mut self, deaths: u32, struck: u32) -> (Outcome, String) {
         let mut seen = deaths;
         let (mut from, mut last, mut progress) = (self.done(), self.done(), Instant::now());
         loop {
@@ -96,7 +97,8 @@ impl Bench {
             if done != last {
                 (last, progress) = (done, Instant::now());
             }
-            if done >= from + SETTLED {
+            // Steps may be told late: one whose end is not noticed yet has not gone on.
+            if done >= from + SETTLED && (seen != deaths || struck == 0 || !ended(struck)) {
                 let outcome = if seen == deaths { Outcome::NoEffect } else { Outcome::Recovered };
                 return (outcome, String::new());
             }
@@ -113,6 +115,12 @@ impl Drop for Bench {
         let _ = self.client.kill();
         let _ = self.client.wait();
     }
+}
+
+/// Whether it is dead, waited for or not.
+fn ended(process: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with(['Z', 'X']))
 }
 
 fn own() -> std::path::PathBuf {

@@ -124,7 +124,7 @@ fn campaign(service: &str, faults: u64, seed: u64, list: &Faults) -> Result<Outc
         let at = bench.get_or_insert_with(|| Bench::new(service, seed + number as u64));
         if fresh {
             let deaths = at.handle.deaths().0;
-            let (outcome, why) = at.watch(deaths);
+            let (outcome, why) = at.watch(deaths, at.handle.instance());
             if outcome != Outcome::NoEffect {
                 return Err(why);
             }
@@ -136,7 +136,7 @@ fn campaign(service: &str, faults: u64, seed: u64, list: &Faults) -> Result<Outc
             continue;
         }
         let Some(harm) = list.strike(instance as libc::pid_t, chance.below(u64::MAX)) else { continue };
-        let (outcome, cause) = at.watch(deaths);
+        let (outcome, cause) = at.watch(deaths, instance);
         if !matches!(outcome, Outcome::NoEffect | Outcome::Recovered) {
             // Who knows what is left of it.
             bench = None;
