@@ -107,7 +107,8 @@ int glue_spawn(const char *const arguments[], const int files[3], const struct g
 struct glue_channel *glue_channel_open(struct glue_grant *grant, int *error);
 /* The connection itself ends when its clients are ended and threads that called by it, too. */
 void glue_channel_close(struct glue_channel *channel);
-/* How long a thread looks for a reply before it sleeps; a turn is some 20 ns. Worth it between processors only; 100 at first. */
+/* How long a thread looks for a reply before it sleeps; a turn is some 20 ns. 0 at first: its calls
+   are served on its own processor. With any other number they are served wherever there is room: worth it between processors only. */
 void glue_channel_spin(struct glue_channel *channel, uint32_t turns);
 
 /* Memory of a memory manager, mapped until it is revoked; `glue_mapped_end` ends the handle, the mapping ends when it is revoked

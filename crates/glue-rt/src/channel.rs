@@ -126,7 +126,8 @@ impl Channel {
         Ok(channel)
     }
 
-    /// How long a thread looks for the reply before it sleeps; a turn is some 20 ns. Worth it between processors only.
+    /// How long a thread looks for the reply before it sleeps; a turn is some 20 ns. It does not at first (0): its calls are served on its
+    /// own processor. With any other number they are served wherever there is room, which is worth it between processors only.
     pub fn spin(&self, turns: u32) {
         self.shared.spin.store(turns, Relaxed);
     }

@@ -1,8 +1,7 @@
 //! Which descriptors are below which, as the registry's only writer knows it: so that closing one costs what is below it, not a look
 //! at all there are.
 
-use std::collections::HashMap;
-
+use crate::by_id::ById;
 use crate::registry::Registry;
 
 #[derive(Default)]
@@ -13,8 +12,8 @@ pub(super) struct Kin {
 
 #[derive(Default)]
 struct Known {
-    parents: HashMap<u64, u64>,
-    children: HashMap<u64, Vec<u64>>,
+    parents: ById<u64>,
+    children: ById<Vec<u64>>,
 }
 
 impl Kin {

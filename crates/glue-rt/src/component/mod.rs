@@ -57,7 +57,7 @@ pub trait Component: Send + 'static {
         Ok(())
     }
 
-    /// Serves a call, or says why not; then the service is as if the call had not been made.
+    /// Serves a call, or says why not; then the service is as if the call had not been made, and it is dispatched once more.
     fn dispatch(&mut self, call: &mut Call<'_>) -> Result<(), Stop>;
 
     /// Called at each point of each call, for a component that is to fail there.
