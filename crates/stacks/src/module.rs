@@ -2,8 +2,9 @@
 
 use crate::maps::Executed;
 use framehop::ExplicitModuleSectionInfo;
+use object::elf::PF_X;
 use object::read::elf::ElfFile64;
-use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
+use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SegmentFlags, SymbolKind};
 use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Range;
@@ -93,8 +94,9 @@ pub fn read(path: &Path) -> io::Result<(Vec<u8>, u64)> {
 fn base(elf: &ElfFile64, executed: &Executed) -> Option<u64> {
     let segment = elf.segments().find(|segment| {
         let (start, len) = segment.file_range();
-        // A mapping begins at a page.
-        (start & !0xfff..start.saturating_add(len)).contains(&executed.offset)
+        // A mapping begins at a page, of which another segment's end may have a part.
+        let is_code = matches!(segment.flags(), SegmentFlags::Elf { p_flags } if p_flags & PF_X != 0);
+        is_code && (start & !0xfff..start.saturating_add(len)).contains(&executed.offset)
     })?;
     let start = segment.file_range().0;
     Some(executed.code.start.wrapping_sub(executed.offset.wrapping_sub(start).wrapping_add(segment.address())))
@@ -137,4 +139,27 @@ pub fn demangled(name: &str) -> String {
     }
     let cpp = name.starts_with("_Z").then(|| cpp_demangle::Symbol::new(name).ok()?.demangle(&Default::default()).ok());
     cpp.flatten().unwrap_or_else(|| name.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Process;
+
+    #[inline(never)]
+    fn somewhere_in_here() -> u64 {
+        std::hint::black_box(7)
+    }
+
+    /// Linkers let code begin in the middle of a page of the file that another segment ends in.
+    #[test]
+    fn functions_of_this_program_have_their_names() {
+        assert_eq!(somewhere_in_here(), 7);
+        let process = Process::look(std::process::id() as i32);
+        for (address, name) in [
+            (somewhere_in_here as fn() -> u64 as u64, "outlast_stacks::module::tests::somewhere_in_here"),
+            (super::demangled as fn(&str) -> String as u64, "outlast_stacks::module::demangled"),
+        ] {
+            assert!(process.function(address).starts_with(&format!("{name} (")), "{}", process.function(address));
+        }
+    }
 }
