@@ -2,9 +2,11 @@
 
 use crate::campaign::{Fault, Kind};
 use crate::moment::hit_process;
+use crate::ptrace::{read, registers};
 use crate::{call_numbers, reading};
 use fastrand::Rng;
 use libc::pid_t;
+use outlast_stacks::{At, Frame, Process};
 use serde::Deserialize;
 use std::time::{Duration, Instant};
 
@@ -26,6 +28,8 @@ pub struct Harm {
     pub what: String,
     /// Whether it took effect, as far as that can be known.
     pub activated: Option<bool>,
+    /// The functions that the thread was in that was struck, innermost first; empty: nobody looked, or it was no thread in particular.
+    pub stack: Vec<String>,
 }
 
 impl Faults {
@@ -64,11 +68,26 @@ impl Faults {
             let name = fault.signal.as_deref().unwrap_or("SIGSEGV");
             // SAFETY: plain call; the process was there a moment ago, and numbers are not used again so soon.
             let sent = unsafe { libc::kill(pid, call_numbers::signal(name)?) };
-            return (sent == 0).then(|| Harm { kind, what: name.into(), activated: Some(true) });
+            return (sent == 0).then(|| Harm { kind, what: name.into(), activated: Some(true), stack: Vec::new() });
         }
-        let (struck, _) = hit_process(pid, fault, &mut rng, Instant::now() + WATCHED)?;
-        struck.map(|struck| Harm { kind, what: struck.what, activated: struck.activated })
+        let mut stack = Vec::new();
+        let look = |tid| stack = functions(pid, tid);
+        let (struck, _) = hit_process(pid, fault, &mut rng, Instant::now() + WATCHED, look)?;
+        struck.map(|struck| Harm { kind, what: struck.what, activated: struck.activated, stack })
     }
+}
+
+/// Those that a stopped thread is in.
+fn functions(pid: pid_t, tid: pid_t) -> Vec<String> {
+    let Ok(registers) = registers(tid) else { return Vec::new() };
+    let at = At { ip: registers.rip, sp: registers.rsp, bp: registers.rbp };
+    let word = |address| {
+        let mut bytes = [0; 8];
+        read(pid, address, &mut bytes).ok().map(|()| u64::from_le_bytes(bytes))
+    };
+    let stack = Process::look(pid).stack(at, word);
+    let named = |frame: &Frame| frame.function.as_ref().map(|(name, at)| format!("{name}+{at:#x}"));
+    stack.frames.iter().map(|frame| named(frame).unwrap_or_else(|| frame.to_string())).collect()
 }
 
 #[cfg(test)]
@@ -101,7 +120,10 @@ mod tests {
         let faults = faults.expect("a list");
         let mut struck = Vec::new();
         for seed in 0..200 {
-            struck.extend(faults.strike(child.id() as pid_t, seed).map(|harm| harm.what));
+            struck.extend(faults.strike(child.id() as pid_t, seed).map(|harm| {
+                assert!(!harm.stack.is_empty());
+                harm.what
+            }));
             std::thread::sleep(Duration::from_millis(5));
             if child.try_wait().expect("a child").is_some() {
                 break;

@@ -69,28 +69,36 @@ pub fn hit(run: &mut Run, planned: &Planned<'_>, group: Option<&Group>, deadline
             (sent == 0).then_some(struck)
         }
         _ => {
-            let (struck, end) = hit_process(run.program()?, fault, &mut rng, deadline)?;
+            let (struck, end) = hit_process(run.program()?, fault, &mut rng, deadline, |_| ())?;
             run.ended(end);
             struck
         }
     }
 }
 
-/// Strikes a process; and how it ended, if it did so meanwhile. None: it cannot be traced.
+/// Strikes a process; and how it ended, if it did so meanwhile. None: it cannot be traced. `look` is given the thread that is about to be
+/// struck.
 pub fn hit_process(
     pid: pid_t,
     fault: &Fault,
     rng: &mut Rng,
     deadline: Instant,
+    look: impl FnOnce(pid_t),
 ) -> Option<(Option<Struck>, Option<End>)> {
     let mut tracee = Tracee::seize(pid).ok()?;
-    let struck = strike_one(&mut tracee, fault, rng, deadline).ok().flatten();
+    let struck = strike_one(&mut tracee, fault, rng, deadline, look).ok().flatten();
     let struck = struck.map(|struck| watched(&mut tracee, struck, deadline));
     Some((struck, tracee.detach()))
 }
 
 /// Strikes a thread that runs the program's own code, or if none does for long, another one.
-fn strike_one(tracee: &mut Tracee, fault: &Fault, rng: &mut Rng, deadline: Instant) -> Result<Option<Struck>, Errno> {
+fn strike_one(
+    tracee: &mut Tracee,
+    fault: &Fault,
+    rng: &mut Rng,
+    deadline: Instant,
+    look: impl FnOnce(pid_t),
+) -> Result<Option<Struck>, Errno> {
     for attempt in 1.. {
         if !tracee.stop(Instant::now() + STOPPING) {
             return Ok(None);
@@ -106,7 +114,9 @@ fn strike_one(tracee: &mut Tracee, fault: &Fault, rng: &mut Rng, deadline: Insta
         let own = threads.iter().find(|tid| place_of(**tid) == Ok(Place::Program)).copied();
         if own.is_some() || attempt == TRIES {
             let short = Instant::now() + STOPPING;
-            return strike(tracee, own.unwrap_or(threads[0]), fault, rng, deadline.min(short));
+            let tid = own.unwrap_or(threads[0]);
+            look(tid);
+            return strike(tracee, tid, fault, rng, deadline.min(short));
         }
         tracee.go_all(libc::PTRACE_CONT);
         std::thread::sleep(BETWEEN);

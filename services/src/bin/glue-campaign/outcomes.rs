@@ -46,7 +46,8 @@ impl Outcomes {
         for ((cause, kind), faults) in self.causes() {
             text += &format!("{:>14} {kind} × {cause}\n", faults.len());
             for number in faults {
-                text += &format!("{:>16} fault {number}: {}\n", "", self.0[number].harm.what);
+                let Harm { what, stack, .. } = &self.0[number].harm;
+                text += &format!("{:>16} fault {number}: {what}, in {}\n", "", stack.join(" < "));
             }
         }
         text
@@ -60,7 +61,10 @@ impl Outcomes {
         let failed = self.causes().into_iter().map(|((cause, kind), faults)| {
             let faults: Vec<Value> = faults
                 .into_iter()
-                .map(|number| json!({ "number": number, "what": self.0[number].harm.what }))
+                .map(|number| {
+                    let Harm { what, stack, .. } = &self.0[number].harm;
+                    json!({ "number": number, "what": what, "stack": stack })
+                })
                 .collect();
             json!({ "cause": cause, "kind": kind, "faults": faults })
         });
