@@ -5,10 +5,12 @@ mod policies;
 mod support;
 
 use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
 
 use outlast_core::Payload;
 use outlast_glue_log::{Line, SystemLog};
 use outlast_glue_rt::{CallError, Handle, Keeping, Spec, System, SystemError};
+use outlast_interfaces::hang::OfComponent;
 use outlast_interfaces::reboot;
 use outlast_services::stubs::lock::Client;
 use outlast_supervisor::log::{Kind, FILE};
@@ -96,6 +98,24 @@ fn a_log_tells_of_deaths_hangs_and_micro_reboots_and_of_what_was_recovered() {
     let lines = state.lines();
     let ends = [&lines[0], &lines[lines.len() - 1]].map(|line| (line.entry.event, line.component.as_str()));
     assert_eq!(ends, [(Kind::Start, "lock"), (Kind::Exit, "lock")]);
+}
+
+#[test]
+fn a_manager_says_when_calls_hang() {
+    let state = State::new();
+    let short = OfComponent { still: Duration::from_secs(1000), alone: Duration::from_millis(200) };
+    let mut system = state.system(Keeping::new().hang(short));
+    let handle = start(&mut system, "lock");
+    let client = client(&handle);
+    let lock = client.lock_alloc().expect("a lock");
+    let hangs = alive(&handle);
+    kill(hangs, libc::SIGSTOP);
+    await_that(|| stopped(hangs));
+    assert_eq!(client.lock_take(lock, 1), Ok(0));
+    // More than one on a machine that gives the next one no processor for as long.
+    let hung = state.of(Kind::Hung, 1);
+    let of_it = hung.iter().find(|line| line.entry.pid == Some(hangs as i32)).expect("it hung");
+    assert!(cause(of_it).starts_with("lock: operation 2 has not ended for "), "{of_it:?}");
 }
 
 #[test]

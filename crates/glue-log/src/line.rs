@@ -1,9 +1,10 @@
 //! A line of the log: one of a program's, with the component that it is about.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use outlast_glue_rt::Happened;
-use outlast_interfaces::comp::Death;
+use outlast_interfaces::comp::{Death, Hang, Stays};
 use outlast_interfaces::proc::End;
 use outlast_supervisor::log::{Entry, Kind};
 use outlast_supervisor::names;
@@ -42,8 +43,8 @@ impl Line {
                 let cause = causes.get(component).cloned().unwrap_or_else(|| format!("the death of {component}"));
                 Entry::new(Kind::Recovered).cause(cause).took(serves.took).pid(serves.process)
             }
-            Happened::Hung(process) => {
-                let cause = format!("{component}: a call neither ended nor waited, and the process is killed");
+            Happened::Hung(process, hang) => {
+                let cause = format!("{component}: {}, and the process is killed", stays(hang));
                 Entry::new(Kind::Hung).cause(cause).pid(*process)
             }
             Happened::Died(death) => {
@@ -77,6 +78,17 @@ fn cause_of(component: &str, death: &Death) -> String {
     }
 }
 
+/// Why it is taken to hang; an operation is known by its place in the interface.
+fn stays(hang: &Hang) -> String {
+    let seconds = |time: Duration| format!("{:.1} s", time.as_secs_f64());
+    let operation = hang.operation;
+    match hang.why {
+        Stays::Still(time) => format!("no call has ended for {}, operation {operation} among them", seconds(time)),
+        Stays::Alone(time) => format!("operation {operation} has not ended for {}", seconds(time)),
+        Stays::Overdue(time) => format!("operation {operation} was to go on {} ago", seconds(time)),
+    }
+}
+
 fn described(end: Option<End>) -> String {
     match end {
         Some(End::Exited(status)) => format!("exit {status}"),
@@ -98,7 +110,6 @@ fn held(descriptors: u32, recovered: u32) -> String {
 mod tests {
     use super::*;
     use outlast_interfaces::comp::Serves;
-    use std::time::Duration;
 
     fn lines(all: &[Happened]) -> Vec<Line> {
         let mut causes = BTreeMap::new();
@@ -127,7 +138,7 @@ mod tests {
             serves(true),
             death(End::Killed(11), false),
             serves(false),
-            Happened::Hung(8),
+            Happened::Hung(8, Hang { operation: 2, why: Stays::Still(Duration::from_millis(2100)) }),
             death(End::Killed(9), true),
             serves(false),
             Happened::TemplateDied(3, Some(End::Exited(1))),
@@ -141,7 +152,7 @@ mod tests {
                 "started: lock, as /bin/locks",
                 "died of SIGSEGV in lock; it had 12 descriptors, 11 recovered",
                 "recovered from SIGSEGV in lock (340 µs)",
-                "hangs: lock: a call neither ended nor waited, and the process is killed",
+                "hangs: lock: no call has ended for 2.1 s, operation 2 among them, and the process is killed",
                 "died of a hang in lock; it had 12 descriptors, 11 recovered",
                 "recovered from a hang in lock (340 µs)",
                 "died of exit 1 in the process that lock is forked from",

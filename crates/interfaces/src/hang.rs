@@ -1,4 +1,4 @@
-//! Settings of the module `hang`.
+//! Settings of the module `hang`, for programs and for components.
 
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -17,6 +17,26 @@ pub struct Settings {
     /// A thread that could run and gets no processor for so long is told of. The paper's time-out for threads that are not scheduled (§5.1).
     #[serde(default = "unscheduled")]
     pub unscheduled: Duration,
+}
+
+/// For one component, whose calls have ends: by them, and not by what its threads compute, it is seen to hang.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OfComponent {
+    /// A call that is under way is flagged if no call has ended for so long, and one that waited if it was to go on so long ago. Too
+    /// early a verdict costs a micro-reboot that nobody sees.
+    pub still: Duration,
+    /// It is flagged after so long, too, if others have ended: it may only have to wait for its turn.
+    pub alone: Duration,
+}
+
+/// What holds unless a manager says otherwise.
+pub const USUAL: OfComponent = OfComponent { still: Duration::from_secs(2), alone: Duration::from_secs(10) };
+
+impl OfComponent {
+    /// How often calls are looked at.
+    pub fn every(self) -> Duration {
+        (self.still.min(self.alone) / 4).max(Duration::from_millis(1))
+    }
 }
 
 /// As in the paper.

@@ -53,6 +53,12 @@ pub fn of_components() -> [Manifest; 1] {
     [reboot::MANIFEST]
 }
 
+/// The one that watches an instance of a component.
+#[cfg(unix)]
+pub fn of_instances() -> [Manifest; 1] {
+    [hang::OF_COMPONENTS]
+}
+
 /// Those that do what other nodes ask for.
 #[cfg(unix)]
 pub fn for_other_nodes() -> [Manifest; 1] {

@@ -9,7 +9,9 @@ use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use outlast_core::{Failure, Payload};
 use outlast_interfaces::comp::{Death, Decision};
+use outlast_interfaces::hang::{self, OfComponent};
 
 use crate::keeping::{Happened, Judge, Keeping, Line, Verdict};
 use crate::layout::{ChannelMemory, Control, CHANNELS};
@@ -37,7 +39,8 @@ pub fn run<C: Component + Clone>(boot: impl FnOnce() -> C) -> io::Error {
     }));
     let mut line = Line::inherited();
     let pristine = boot();
-    let mut judge = match own_judge() {
+    let hang = line.as_ref().map_or(hang::USUAL, |line| line.hang);
+    let mut judge = match own_judge(hang) {
         Ok(judge) => judge,
         Err(failure) => return io::Error::other(failure.to_string()),
     };
@@ -76,7 +79,7 @@ pub fn run<C: Component + Clone>(boot: impl FnOnce() -> C) -> io::Error {
             }
             child => {
                 memory.control.instance.store(child as u32, Release);
-                let watched = watch(child, &memory, line.as_ref());
+                let watched = watch(child, &memory, &mut judge, line.as_ref());
                 noticed = Instant::now();
                 memory.control.deaths.fetch_add(1, SeqCst);
                 (child, watched)
@@ -104,10 +107,13 @@ pub fn run<C: Component + Clone>(boot: impl FnOnce() -> C) -> io::Error {
 }
 
 /// Its own microkernel knows of one component.
-const SELF: &str = "this component";
+pub const SELF: &str = "this component";
 
-fn own_judge() -> Result<Judge, outlast_core::Failure> {
-    let mut judge = Judge::new(&Keeping::new().modules)?;
+fn own_judge(hang: OfComponent) -> Result<Judge, Failure> {
+    let mut modules = Keeping::new().modules;
+    let hang = Payload::of(&hang)?;
+    modules.extend(outlast_modules::of_instances().map(|module| (module, hang.clone())));
+    let mut judge = Judge::new(&modules)?;
     judge.protect(SELF)?;
     Ok(judge)
 }

@@ -3,20 +3,18 @@
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use outlast_interfaces::comp::Serves;
+use outlast_interfaces::comp::{Call, Look, Serves};
 use outlast_interfaces::proc::End;
 
 use crate::clock;
 use crate::futex;
-use crate::keeping::{Happened, Line};
-use crate::layout::{
-    BLOCKED, CHANNELS, CLIENT_SLEEPS, DONE, FAULT, REQUEST, RUNNING, SLOTS, TORN, WOKEN, WORKER_SLEEPS,
-};
-use crate::policy::{ALONE, HANG};
+use crate::keeping::{Happened, Judge, Line};
+use crate::layout::{BLOCKED, CLIENT_SLEEPS, DONE, FAULT, IDLE, REQUEST, SLOTS, TORN, UPCALL, WORKER_SLEEPS};
 
 use super::instance::Memory;
+use super::template::SELF;
 
 /// How an instance ended.
 pub struct Watched {
@@ -24,14 +22,17 @@ pub struct Watched {
     pub hung: bool,
 }
 
-/// Returns when the instance is dead. One that hangs is killed.
-pub fn watch(child: libc::pid_t, memory: &Memory, line: Option<&Line>) -> Watched {
+/// How often an instance is looked at that no module wants to see.
+const UNWATCHED: Duration = Duration::from_millis(500);
+
+/// Returns when the instance is dead. One that a module says hangs is killed.
+pub fn watch(child: libc::pid_t, memory: &Memory, judge: &mut Judge, line: Option<&Line>) -> Watched {
     // SAFETY: plain calls on a child that has not been waited for, so that its number is its own.
     let pidfd = unsafe { libc::syscall(libc::SYS_pidfd_open, child, 0) } as RawFd;
     let mut watched = Watched { end: None, hung: false };
-    let mut seen: Vec<Option<Seen>> = vec![None; CHANNELS * SLOTS];
+    let usual = judge.every().unwrap_or(UNWATCHED).as_millis() as libc::c_int;
     // At first it is looked at more often, for whoever is told that it serves.
-    let (mut pause, mut told) = (if line.is_some() { 1 } else { WATCH }, line.is_none());
+    let (mut pause, mut told) = (if line.is_some() { 1 } else { usual }, line.is_none());
     loop {
         let mut poll = libc::pollfd { fd: pidfd, events: libc::POLLIN, revents: 0 };
         // SAFETY: one live entry.
@@ -39,7 +40,7 @@ pub fn watch(child: libc::pid_t, memory: &Memory, line: Option<&Line>) -> Watche
         if let Some(line) = line.filter(|_| !told) {
             told = tell_that_it_serves(line, child, memory);
         }
-        pause = if told { WATCH } else { (pause * 2).min(WATCH) };
+        pause = if told { usual } else { (pause * 2).min(usual) };
         if ready != 0 || pidfd < 0 {
             // Before its number can be another's.
             memory.control.instance.store(0, SeqCst);
@@ -56,11 +57,15 @@ pub fn watch(child: libc::pid_t, memory: &Memory, line: Option<&Line>) -> Watche
             continue;
         }
         wake_lost(memory);
-        if !watched.hung && hangs(memory, &mut seen, Instant::now()) {
+        let seen = look(memory);
+        if watched.hung || seen.calls.is_empty() {
+            continue;
+        }
+        if let Some(hang) = judge.hangs(SELF, &seen) {
             watched.hung = true;
             memory.control.hangs.fetch_add(1, SeqCst);
             if let Some(line) = line {
-                line.tell(Happened::Hung(child));
+                line.tell(Happened::Hung(child, hang));
             }
             // SAFETY: as above.
             unsafe { libc::kill(child, libc::SIGKILL) };
@@ -72,9 +77,6 @@ pub fn watch(child: libc::pid_t, memory: &Memory, line: Option<&Line>) -> Watche
     }
     watched
 }
-
-/// How often calls are looked at, in milliseconds.
-const WATCH: libc::c_int = (HANG.as_millis() / 4) as libc::c_int;
 
 /// False: it does not yet.
 fn tell_that_it_serves(line: &Line, process: libc::pid_t, memory: &Memory) -> bool {
@@ -111,80 +113,61 @@ fn wake_lost(memory: &Memory) {
     }
 }
 
-/// A call that is under way, as it was seen first.
-#[derive(Clone, Copy)]
-struct Seen {
-    number: u32,
-    since: Instant,
-    /// Calls that had ended when the last of them was seen to end, and when that was.
-    completed: u64,
-    still: Instant,
-}
-
-impl Seen {
-    /// Nothing ends any more, or others do, but this one not for long: one thread hangs.
-    fn hangs(&self, now: Instant) -> bool {
-        now.duration_since(self.still) > HANG || now.duration_since(self.since) > ALONE
-    }
-}
-
-/// Whether some call was made too long ago: neither ended nor blocked nor waiting for a client; or was woken, or its time
-/// came, and it did not go on.
-fn hangs(memory: &Memory, seen: &mut [Option<Seen>], time: Instant) -> bool {
-    let completed = memory.control.completed.load(SeqCst);
-    let mut hung = false;
-    let now = clock::now();
+/// What the instance is about. The memory is one that it writes, too: whatever is there is what a module is told.
+fn look(memory: &Memory) -> Look {
+    let mut calls = Vec::new();
     for (at, channel) in memory.channels.iter().enumerate() {
-        for slot in 0..(channel.used.load(Acquire) as usize).min(SLOTS) {
-            let (seen, slot) = (&mut seen[at * SLOTS + slot], &channel.slots[slot]);
-            let number = slot.number.load(Relaxed);
-            match slot.state.load(SeqCst) {
-                REQUEST | RUNNING | WOKEN => {
-                    let known = seen.filter(|seen| seen.number == number);
-                    let known = known.unwrap_or(Seen { number, since: time, completed, still: time });
-                    let still = if known.completed == completed { known.still } else { time };
-                    hung |= seen.insert(Seen { completed, still, ..known }).hangs(time);
-                }
-                BLOCKED => {
-                    let deadline = slot.deadline.load(Relaxed);
-                    hung |= deadline != 0 && now.saturating_sub(deadline) > HANG.as_nanos() as u64;
-                    *seen = None;
-                }
-                _ => *seen = None,
-            }
+        for (slot, memory) in channel.slots.iter().enumerate().take(channel.used.load(Acquire) as usize) {
+            let waits_until = match memory.state.load(SeqCst) {
+                IDLE | UPCALL | DONE | FAULT | TORN => continue,
+                // Until it is woken, if nothing is there.
+                BLOCKED => match memory.deadline.load(Relaxed) {
+                    0 => continue,
+                    until => Some(Duration::from_nanos(until)),
+                },
+                // Also one that is none: somebody who was harmed left it, and nobody goes on from there.
+                _ => None,
+            };
+            let (number, operation) = (memory.number.load(Relaxed), memory.operation.load(Relaxed));
+            calls.push(Call { place: (at * SLOTS + slot) as u32, number, operation, waits_until });
         }
     }
-    hung
+    let completed = memory.control.completed.load(SeqCst);
+    Look { at: Duration::from_nanos(clock::now()), completed, calls }
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::Ordering::SeqCst;
-    use std::time::{Duration, Instant};
+    use std::time::Duration;
+
+    use outlast_interfaces::comp::Call;
 
     use super::super::epoch::tests::memory;
-    use super::{hangs, ALONE, CHANNELS, HANG, REQUEST, RUNNING, SLOTS};
+    use super::{look, BLOCKED, DONE, SLOTS, UPCALL};
+    use crate::layout::{RUNNING, WOKEN};
+
+    /// What a reply leaves that was written two bytes beside its place.
+    const ASTRAY: u32 = RUNNING | DONE << 16;
 
     #[test]
-    fn a_call_hangs_if_no_other_ends_either_and_in_the_end_if_others_do() {
+    fn calls_that_ought_to_end_or_to_go_on_at_some_time_are_seen() {
         let memory = memory();
-        let slots = &memory.channels[0].slots;
-        let [mut all, mut alone] = [(); 2].map(|()| vec![None; CHANNELS * SLOTS]);
-        let start = Instant::now();
-        slots[0].state.store(RUNNING, SeqCst);
-        slots[1].state.store(REQUEST, SeqCst);
-        assert!(!hangs(&memory, &mut all, start) && !hangs(&memory, &mut alone, start));
-        assert!(hangs(&memory, &mut all, start + HANG + Duration::from_millis(1)));
-        // The other one ends and is made again, time and again.
-        let step = HANG / 4;
-        for turn in 1.. {
-            memory.control.completed.fetch_add(1, SeqCst);
-            slots[1].number.fetch_add(1, SeqCst);
-            let hung = hangs(&memory, &mut alone, start + step * turn);
-            assert_eq!(hung, step * turn > ALONE, "turn {turn}");
-            if hung {
-                break;
-            }
+        let channel = &memory.channels[1];
+        channel.used.store(SLOTS as u32 + 7, SeqCst);
+        for (slot, state) in channel.slots.iter().zip([RUNNING, WOKEN, DONE, UPCALL, BLOCKED, BLOCKED, ASTRAY]) {
+            slot.state.store(state, SeqCst);
+            slot.number.store(8, SeqCst);
+            slot.operation.store(state, SeqCst);
         }
+        channel.slots[5].deadline.store(1_500_000_000, SeqCst);
+        memory.control.completed.store(3, SeqCst);
+        let seen = look(&memory);
+        let place = SLOTS as u32;
+        let call = |at, operation, waits_until| Call { place: place + at, number: 8, operation, waits_until };
+        let until = Some(Duration::from_millis(1500));
+        let expected = [call(0, RUNNING, None), call(1, WOKEN, None), call(5, BLOCKED, until), call(6, ASTRAY, None)];
+        assert_eq!(seen.calls, expected);
+        assert!(seen.completed == 3 && !seen.at.is_zero());
     }
 }

@@ -2,9 +2,10 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::time::Duration;
 
 use outlast_core::{Event, Failure, Manifest, Microkernel, Notice, Payload};
-use outlast_interfaces::comp::{self, Death, Decision};
+use outlast_interfaces::comp::{self, Death, Decision, Hang, Look};
 
 use super::pin::{Comp, Desk};
 
@@ -59,6 +60,18 @@ impl Judge {
             }
         }
         None
+    }
+
+    /// How often calls are to be looked at; none: no module wants to see them.
+    pub fn every(&self) -> Option<Duration> {
+        self.desk.borrow().every
+    }
+
+    /// Whether a component that was seen to be so hangs.
+    pub fn hangs(&mut self, component: &str, look: &Look) -> Option<Hang> {
+        self.desk.borrow_mut().hang = None;
+        self.raise(component, comp::LOOKED, Payload::of(look).ok()?);
+        self.desk.borrow_mut().hang.take()
     }
 
     /// Tells of what needs no decision.

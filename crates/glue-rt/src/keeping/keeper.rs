@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use outlast_core::{Failure, Notice, Payload};
 use outlast_interfaces::comp::{self, Decision};
+use outlast_interfaces::hang::OfComponent;
 
-use super::line::{answer, pair, receive, send, Letter, Verdict, Word, VARIABLE};
+use super::line::{answer, pair, receive, send, Letter, Line, Verdict, Word, VARIABLE};
 use super::{Happened, Judge, Keeping, Tell};
 use crate::system::{Part, SystemError};
 
@@ -19,6 +20,7 @@ const LAST_WORDS: Duration = Duration::from_secs(5);
 pub struct Keeper {
     /// To which letters go: each template has a copy.
     socket: OwnedFd,
+    hang: OfComponent,
     shared: Arc<Shared>,
     over: Mutex<Option<Receiver<()>>>,
 }
@@ -34,12 +36,12 @@ impl Keeper {
     /// Returns when the modules are loaded.
     pub fn start(keeping: Keeping) -> Result<Self, SystemError> {
         let [from, socket] = pair()?;
-        let shared = Arc::new(Shared::default());
+        let (hang, shared) = (keeping.hang, Arc::new(Shared::default()));
         let (kept, (loaded, is_loaded), (done, over)) = (shared.clone(), channel(), channel());
         // A microkernel belongs to the thread that made it.
         std::thread::spawn(move || keep(&from, keeping, &kept, &loaded, &done));
         match is_loaded.recv() {
-            Ok(Ok(())) => Ok(Self { socket, shared, over: Mutex::new(Some(over)) }),
+            Ok(Ok(())) => Ok(Self { socket, hang, shared, over: Mutex::new(Some(over)) }),
             Ok(Err(why)) => Err(SystemError::Module(why)),
             Err(_) => Err(SystemError::Module("the thread that loads modules ended".into())),
         }
@@ -55,7 +57,7 @@ impl Keeper {
     /// Has a template that is about to be started write letters; the descriptor is to be inherited.
     pub fn pass(&self, command: &mut Command, component: u32) -> i32 {
         let socket = self.socket.as_raw_fd();
-        command.env(VARIABLE, format!("{socket},{component}"));
+        command.env(VARIABLE, Line::text(socket, component, self.hang));
         socket
     }
 
@@ -96,7 +98,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 /// The thread.
 fn keep(from: &OwnedFd, keeping: Keeping, shared: &Shared, loaded: &Sender<Result<(), String>>, done: &Sender<()>) {
-    let Keeping { modules, tell } = keeping;
+    let Keeping { modules, tell, .. } = keeping;
     let mut teller = Teller(tell);
     let mut judge = match Judge::new(&modules) {
         Ok(judge) => judge,
@@ -131,7 +133,7 @@ fn keep(from: &OwnedFd, keeping: Keeping, shared: &Shared, loaded: &Sender<Resul
             Word::Happened(happened) => {
                 let told = match &happened {
                     Happened::Begun(_) => judge.protect(name),
-                    Happened::Hung(_) => raise(&mut judge, name, comp::HUNG, Ok(Payload::NONE)),
+                    Happened::Hung(_, hang) => raise(&mut judge, name, comp::HUNG, Payload::of(hang)),
                     Happened::Serves(serves) => raise(&mut judge, name, comp::SERVES, Payload::of(serves)),
                     Happened::GivenUp(_) => raise(&mut judge, name, comp::GIVEN_UP, Ok(Payload::NONE)),
                     _ => Ok(()),

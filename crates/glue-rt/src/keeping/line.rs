@@ -5,9 +5,10 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::SeqCst;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use outlast_interfaces::comp::Death;
+use outlast_interfaces::hang::OfComponent;
 use serde::{Deserialize, Serialize};
 
 use crate::futex;
@@ -15,7 +16,7 @@ use crate::passage::Passage;
 
 use super::{Happened, PATIENCE};
 
-/// Names the socket that a template inherits, and its component's number.
+/// Names the socket that a template inherits, its component's number, and when calls hang ([`OfComponent`], in nanoseconds).
 pub const VARIABLE: &str = "OUTLAST_KEEPER";
 /// More than any letter has.
 const LETTER: usize = 16 << 10;
@@ -88,21 +89,30 @@ pub struct Line {
     socket: OwnedFd,
     component: u32,
     asked: u32,
+    pub hang: OfComponent,
 }
 
 impl Line {
+    /// The variable's.
+    pub fn text(socket: RawFd, component: u32, hang: OfComponent) -> String {
+        format!("{socket},{component},{},{}", hang.still.as_nanos(), hang.alone.as_nanos())
+    }
+
     /// What the manager left, if it keeps the system.
     pub fn inherited() -> Option<Self> {
         let text = std::env::var(VARIABLE).ok()?;
         std::env::remove_var(VARIABLE);
-        let (socket, component) = text.split_once(',')?;
-        let (socket, component): (RawFd, u32) = (socket.parse().ok()?, component.parse().ok()?);
+        let mut parts = text.split(',');
+        let socket: RawFd = parts.next()?.parse().ok()?;
+        let component = parts.next()?.parse().ok()?;
+        let mut time = || Some(Duration::from_nanos(parts.next()?.parse().ok()?));
+        let hang = OfComponent { still: time()?, alone: time()? };
         // SAFETY: the manager opened it for this process, which has no other name for it.
         let socket = unsafe {
             libc::fcntl(socket, libc::F_SETFD, libc::FD_CLOEXEC);
             OwnedFd::from_raw_fd(socket)
         };
-        Some(Self { socket, component, asked: 0 })
+        Some(Self { socket, component, asked: 0, hang })
     }
 
     pub fn tell(&self, happened: Happened) {
@@ -134,7 +144,8 @@ impl Line {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
+    use outlast_interfaces::comp::{Hang, Stays};
+    use outlast_interfaces::hang::USUAL;
 
     fn death() -> Death {
         Death {
@@ -154,7 +165,7 @@ mod tests {
     fn a_verdict_that_comes_too_late_is_none_on_the_next_death() {
         let [from, to] = pair().expect("a socket");
         let place = AtomicU32::new(0);
-        let mut line = Line { socket: to, component: 4, asked: 0 };
+        let mut line = Line { socket: to, component: 4, asked: 0, hang: USUAL };
         assert_eq!(line.ask(&death(), &place), None);
         let late = receive(&from).expect("a letter");
         let Word::Asked(number, asked) = late.word else { panic!("{late:?}") };
@@ -172,9 +183,9 @@ mod tests {
     #[test]
     fn who_reads_no_letters_keeps_nobody_waiting() {
         let [_from, to] = pair().expect("a socket");
-        let line = Line { socket: to, component: 0, asked: 0 };
+        let line = Line { socket: to, component: 0, asked: 0, hang: USUAL };
         for _ in 0..100_000 {
-            line.tell(Happened::Hung(1));
+            line.tell(Happened::Hung(1, Hang { operation: 2, why: Stays::Still(USUAL.still) }));
         }
     }
 }

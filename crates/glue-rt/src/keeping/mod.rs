@@ -1,7 +1,7 @@
 //! Who decides about deaths, and who is told of them.
 //!
 //! A component's death is an event of the pin `comp`, and what is to be done about it a module's decision. A system that nobody keeps
-//! has the module `reboot` in each template: a micro-reboot asks nobody. One that is kept has a thread of the manager's with the
+//! has the module `reboot` in each template: a micro-reboot asks nobody; and the module `hang` beside it. One that is kept has a thread of the manager's with the
 //! modules that its owner wants, for all components together, and somebody who is told what happens:
 //!
 //! ```text
@@ -19,7 +19,8 @@ mod pin;
 use std::time::Duration;
 
 use outlast_core::{Manifest, Payload};
-use outlast_interfaces::comp::{Death, Serves};
+use outlast_interfaces::comp::{Death, Hang, Serves};
+use outlast_interfaces::hang::{self, OfComponent};
 use outlast_interfaces::proc::End;
 use outlast_interfaces::reboot;
 use serde::{Deserialize, Serialize};
@@ -38,7 +39,7 @@ pub enum Happened {
     Begun(String),
     Serves(Serves),
     /// An instance hangs, and is ended for that.
-    Hung(i32),
+    Hung(i32, Hang),
     Died(Death),
     /// The process that instances are forked from ended, and another one is started.
     TemplateDied(i32, Option<End>),
@@ -63,6 +64,7 @@ pub trait Tell: Send {
 /// How a system is kept.
 pub struct Keeping {
     pub(crate) modules: Vec<(Manifest, Payload)>,
+    pub(crate) hang: OfComponent,
     pub(crate) tell: Option<Box<dyn Tell>>,
 }
 
@@ -70,7 +72,8 @@ impl Default for Keeping {
     /// As a system that nobody keeps: `reboot` decides, and nobody is told.
     fn default() -> Self {
         let usual = Payload::of(&reboot::USUAL).unwrap_or_default();
-        Self { modules: outlast_modules::of_components().map(|module| (module, usual.clone())).into(), tell: None }
+        let modules = outlast_modules::of_components().map(|module| (module, usual.clone())).into();
+        Self { modules, hang: hang::USUAL, tell: None }
     }
 }
 
@@ -87,6 +90,12 @@ impl Keeping {
             None => self.modules.insert(0, (manifest, settings)),
         }
         self
+    }
+
+    /// Has the module `hang` flag calls by these settings. It watches from within each template, for it has to look often.
+    #[must_use]
+    pub fn hang(self, hang: OfComponent) -> Self {
+        Self { hang, ..self }
     }
 
     /// Has this one told.

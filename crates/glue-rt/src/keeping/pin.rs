@@ -1,16 +1,21 @@
-//! The pin `comp`, over a desk where a decision lies until it is taken.
+//! The pin `comp`, over a desk where what modules decided lies until it is taken.
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::time::Duration;
 
 use outlast_core::{Event, Failure, Payload, Pin};
-use outlast_interfaces::comp::{self, Decision};
+use outlast_interfaces::comp::{self, Decision, Hang};
 
 #[derive(Default)]
 pub struct Desk {
     /// Whether something is to be decided.
     is_asked: bool,
     decision: Option<Decision>,
+    /// What was flagged.
+    pub hang: Option<Hang>,
+    /// How often calls are to be looked at.
+    pub every: Option<Duration>,
 }
 
 impl Desk {
@@ -31,6 +36,14 @@ pub struct Comp(pub Rc<RefCell<Desk>>);
 impl Pin for Comp {
     fn operate(&mut self, operation: &'static str, argument: &Payload, _: &mut Vec<Event>) -> Result<Payload, Failure> {
         let decision = match operation {
+            comp::WATCH => {
+                self.0.borrow_mut().every = Some(argument.read()?);
+                return Ok(Payload::NONE);
+            }
+            comp::FLAG => {
+                self.0.borrow_mut().hang = Some(argument.read()?);
+                return Ok(Payload::NONE);
+            }
             comp::REBOOT => Decision::Reboot,
             comp::GIVE_UP => Decision::GiveUp(argument.read()?),
             _ => Decision::End(argument.read()?),
