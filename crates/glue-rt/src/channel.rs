@@ -1,6 +1,7 @@
 //! The client's end of a channel.
 
-use std::cell::RefCell;
+mod held;
+
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
@@ -9,13 +10,13 @@ use std::sync::Arc;
 
 use crate::error::CallError;
 use crate::layout::{
-    ChannelMemory, Slot, ABANDONED, BLOCKED, CLIENT_SLEEPS, DATA, DONE, FAULT, IDLE, REQUEST, REVOKE, SLOTS, STATE,
-    TORN, WORDS, WORKER_SLEEPS,
+    ChannelMemory, Slot, BLOCKED, CLIENT_SLEEPS, DATA, DONE, FAULT, IDLE, REQUEST, REVOKE, SLOTS, STATE, TORN, WORDS,
+    WORKER_SLEEPS,
 };
 use crate::mapping::Mappings;
 use crate::memory::Shared;
 use crate::passage::Passage;
-use crate::{futex, policy, processor};
+use crate::{futex, processor};
 
 /// A connection to a component; clones are the same one. What a client can reach is what it was granted channels to.
 #[derive(Clone)]
@@ -67,48 +68,6 @@ pub enum Interrupted {
         torn: bool,
     },
     Failed(CallError),
-}
-
-/// Counts the deaths that one call has seen, and ends its repetition.
-#[derive(Default)]
-pub struct Restorer {
-    torn: u32,
-    /// For a component that asked for it in this epoch: not made again in another.
-    asked: Option<u32>,
-}
-
-impl Restorer {
-    /// On the component's behalf where it `asked`, in that epoch.
-    pub fn new(asked: Option<u32>) -> Self {
-        Self { torn: 0, asked }
-    }
-
-    /// Goes on where another one was, for those who keep a number.
-    pub fn seen(torn: u32) -> Self {
-        Self { torn, asked: None }
-    }
-
-    /// Deaths that were seen at the call itself.
-    pub fn torn(&self) -> u32 {
-        self.torn
-    }
-
-    /// Returns if the call is to be made again.
-    pub fn again(&mut self, interrupted: Interrupted) -> Result<(), CallError> {
-        match interrupted {
-            Interrupted::Fault { torn } => {
-                if self.asked.is_some() {
-                    return Err(CallError::Outdated);
-                }
-                self.torn += u32::from(torn);
-                if self.torn >= policy::TORN {
-                    return Err(CallError::Poisonous(self.torn));
-                }
-                Ok(())
-            }
-            Interrupted::Failed(error) => Err(error),
-        }
-    }
 }
 
 static NUMBERS: AtomicU64 = AtomicU64::new(1);
@@ -303,55 +262,4 @@ impl Channel {
             upcall.listening.store(0, SeqCst);
         });
     }
-
-    /// This thread's slot, from its first call until its end.
-    fn slot(&self) -> Result<usize, CallError> {
-        MINE.with_borrow_mut(|mine| {
-            if let Some(held) = mine.held.iter().find(|held| held.channel.shared.number == self.shared.number) {
-                return Ok(held.slot);
-            }
-            let memory = self.memory();
-            // SAFETY: asks for a number.
-            let me = unsafe { libc::gettid() } as u32;
-            let free = (0..SLOTS).find(|&at| {
-                let slot = &memory.slots[at];
-                let over = || matches!(slot.state.load(SeqCst), IDLE | DONE | FAULT | TORN);
-                // One whose last owner died in a call is left alone until the call is over.
-                let own = slot.owner.compare_exchange(0, me, SeqCst, Relaxed).is_ok();
-                if own && !over() {
-                    slot.owner.store(0, Release);
-                    return false;
-                }
-                // An abandoned call must be known as such until then.
-                own || over() && slot.owner.compare_exchange(ABANDONED, me, SeqCst, Relaxed).is_ok()
-            });
-            let slot = free.ok_or(CallError::NoSlot)?;
-            memory.used.fetch_max(slot as u32 + 1, SeqCst);
-            mine.held.push(Held { channel: self.clone(), slot });
-            Ok(slot)
-        })
-    }
-}
-
-/// Slots of a thread; given back at its end.
-#[derive(Default)]
-struct Mine {
-    held: Vec<Held>,
-}
-
-struct Held {
-    channel: Channel,
-    slot: usize,
-}
-
-impl Drop for Mine {
-    fn drop(&mut self) {
-        for held in &self.held {
-            held.channel.memory().slots[held.slot].owner.store(0, Release);
-        }
-    }
-}
-
-thread_local! {
-    static MINE: RefCell<Mine> = RefCell::default();
 }

@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
 use std::time::Duration;
 
 use crate::by_id::ById;
-use crate::channel::{Channel, Interrupted, Reply, Restorer};
+use crate::channel::{Channel, Interrupted, Reply};
 use crate::error::CallError;
+use crate::restorer::Restorer;
 
 /// All descriptors of a client at one component. `D`: the data that is remembered.
 pub struct Descriptors<D> {

@@ -1,6 +1,7 @@
 //! The component's side: what a service is, and the processes around it.
 
 mod call;
+mod change;
 mod epoch;
 mod instance;
 mod kin;

@@ -16,7 +16,8 @@ use crate::sound::sound;
 use crate::storage::Resources;
 use crate::{clock, futex, layout};
 
-use super::call::{Call, Change, Incoming, Knowns, Stop};
+use super::call::{Call, Incoming, Knowns, Stop};
+use super::change::Change;
 use super::instance::Memory;
 use super::kin::Kin;
 use super::{Component, Point};
@@ -164,6 +165,8 @@ impl<C: Component> Monitor<C> {
                     }
                     let fits = answer_bytes.is_empty() || bytes.write(&answer_bytes);
                     if !fits {
+                        let is_sound = answer_bytes.len() > layout::DATA;
+                        assert!(is_sound, "an answer that has room does not fit: this process is harmed");
                         status = -libc::EMSGSIZE;
                     }
                     slot.answer_length.store(if fits { answer_bytes.len() as u32 } else { 0 }, Relaxed);
