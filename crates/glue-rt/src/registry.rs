@@ -6,6 +6,7 @@
 //! Where closing a descriptor closes those below it, each knows its parent and is there as long as that is: so closing a whole
 //! subtree is one change, too.
 
+use std::hint::black_box;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
@@ -62,12 +63,7 @@ impl Registry {
     }
 
     pub fn find(&self, id: u64) -> Option<Noted> {
-        let entry = self.entry(id)?;
-        let noted = Noted {
-            client: entry.client.load(Relaxed),
-            state: entry.state.load(Relaxed),
-            parent: entry.parent.load(Relaxed),
-        };
+        let noted = self.entry(id)?.noted();
         self.within(noted.parent).then_some(noted)
     }
 
@@ -104,7 +100,11 @@ impl Registry {
 
     /// Sets or, with None, removes what is known of a descriptor, on behalf of the call `sequence` made at `place`. False:
     /// full.
+    ///
+    /// What is written here outlives the process, so that it is read again by the arguments as they came, not as registers have
+    /// them meanwhile: one that was harmed ends before anything is changed that would not be undone.
     pub fn note(&self, id: u64, noted: Option<Noted>, sequence: u64, place: u64) -> bool {
+        let wanted = Wanted { registry: self, id, noted, sequence, place };
         let entry = self.place_of(id);
         if id == 0 || self.entry(id).is_none() && !self.is_free(entry) {
             return false;
@@ -114,6 +114,10 @@ impl Registry {
         self.index.store(id % ENTRIES as u64, Relaxed);
         self.place.store(place, Relaxed);
         self.sequence.store(sequence, SeqCst);
+        assert!(
+            black_box(&wanted).can_be_undone(),
+            "what the registry is to undo is not what it was: this process is harmed"
+        );
         match noted {
             Some(noted) => {
                 entry.client.store(noted.client, Relaxed);
@@ -123,6 +127,7 @@ impl Registry {
             }
             None => entry.id.store(0, SeqCst),
         }
+        assert!(black_box(&wanted).is_there(), "the registry has not what it was to have: this process is harmed");
         true
     }
 
@@ -157,6 +162,45 @@ impl Registry {
     }
 }
 
+/// A change, as it lies in memory.
+struct Wanted<'a> {
+    registry: &'a Registry,
+    id: u64,
+    noted: Option<Noted>,
+    sequence: u64,
+    place: u64,
+}
+
+impl Wanted<'_> {
+    /// Nothing was changed yet, and what there is is on record.
+    fn can_be_undone(&self) -> bool {
+        let registry = self.registry;
+        registry.sequence.load(SeqCst) == self.sequence
+            && registry.place.load(Relaxed) == self.place
+            && registry.index.load(Relaxed) == self.id % ENTRIES as u64
+            && registry.before.is_as(registry.place_of(self.id))
+    }
+
+    fn is_there(&self) -> bool {
+        let entry = self.registry.place_of(self.id);
+        match self.noted {
+            Some(noted) => entry.id.load(Acquire) == self.id && entry.noted() == noted,
+            None => entry.id.load(Acquire) == 0,
+        }
+    }
+}
+
+impl Entry {
+    fn noted(&self) -> Noted {
+        let (client, state) = (self.client.load(Relaxed), self.state.load(Relaxed));
+        Noted { client, state, parent: self.parent.load(Relaxed) }
+    }
+
+    fn is_as(&self, other: &Self) -> bool {
+        self.id.load(Acquire) == other.id.load(Acquire) && self.noted() == other.noted()
+    }
+}
+
 fn copy(from: &Entry, to: &Entry) {
     to.client.store(from.client.load(Relaxed), Relaxed);
     to.state.store(from.state.load(Relaxed), Relaxed);
@@ -166,7 +210,9 @@ fn copy(from: &Entry, to: &Entry) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Noted, Registry};
+    use std::sync::atomic::Ordering::SeqCst;
+
+    use super::{copy, Noted, Registry, Wanted};
 
     #[test]
     fn the_last_change_is_undone_and_only_that() {
@@ -193,6 +239,35 @@ mod tests {
         assert_eq!(held, super::ENTRIES);
         assert_eq!(registry.find(1), Some(noted));
         assert_eq!(registry.find(10_001), None);
+    }
+
+    #[test]
+    fn what_is_not_on_record_as_it_was_meant_is_seen_to_be_so() {
+        let registry = Registry::empty();
+        let noted = Some(Noted { client: 3, state: 1, parent: 0 });
+        assert!(registry.note(7, noted, 10, 5));
+        let wanted = Wanted { registry: &registry, id: 7, noted, sequence: 10, place: 5 };
+        // It is there, and another change of it could no longer be undone by what is on record.
+        assert!(wanted.is_there() && !wanted.can_be_undone());
+        copy(registry.place_of(7), &registry.before);
+        assert!(wanted.can_be_undone());
+        for harm in [&registry.sequence, &registry.place, &registry.index, &registry.before.id, &registry.before.parent]
+        {
+            for bit in 0..64 {
+                harm.fetch_xor(1 << bit, SeqCst);
+                assert!(!wanted.can_be_undone());
+                harm.fetch_xor(1 << bit, SeqCst);
+            }
+        }
+        let entry = registry.place_of(7);
+        for bit in 0..64 {
+            for harm in [&entry.id, &entry.parent] {
+                harm.fetch_xor(1 << bit, SeqCst);
+                assert!(!wanted.is_there() && !wanted.can_be_undone());
+                harm.fetch_xor(1 << bit, SeqCst);
+            }
+        }
+        assert!(wanted.is_there() && wanted.can_be_undone());
     }
 
     #[test]

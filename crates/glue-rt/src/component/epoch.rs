@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
-use crate::layout::{BLOCKED, CLIENTS, EAGER, FAULT, IDLE, LENT, REQUEST, RUNNING, SLOTS, TORN, UPCALL, WOKEN};
+use crate::layout::{Slot, BLOCKED, CLIENTS, DONE, EAGER, FAULT, IDLE, LENT, REQUEST, SLOTS, TORN, UPCALL, WOKEN};
 use crate::{futex, storage};
 
 use super::instance::Memory;
@@ -15,7 +15,9 @@ pub fn begin_epoch(memory: &Memory) -> bool {
     // slot tells nothing of the call before, for one that is made meanwhile and comes to no worker leaves its sequence there.
     let unpublished = |sequence: u64, place: u64| {
         let slot = memory.channels.get(place as usize / SLOTS).map(|channel| &channel.slots[place as usize % SLOTS]);
-        slot.is_some_and(|slot| slot.state.load(SeqCst) == RUNNING && slot.sequence.load(SeqCst) == sequence)
+        // A state that there is none of is what somebody left who was harmed as he published, and has not.
+        let published = |slot: &Slot| matches!(slot.state.load(SeqCst), DONE | IDLE | REQUEST);
+        slot.is_some_and(|slot| slot.sequence.load(SeqCst) == sequence && !published(slot))
     };
     memory.registry.decide(unpublished);
     if let Err(error) = storage::apply(&memory.storage, &memory.recent, unpublished) {
@@ -32,14 +34,15 @@ pub fn begin_epoch(memory: &Memory) -> bool {
         for slot in &channel.slots[..(channel.used.load(SeqCst) as usize).min(SLOTS)] {
             slot.worker.store(0, SeqCst);
             let state = slot.state.load(SeqCst);
-            wanted |= state == RUNNING;
             let next = match state {
+                IDLE | DONE | FAULT | TORN => state,
                 // T0: a thread that is blocked is woken if its stub asks for it.
                 BLOCKED if slot.flags.load(Relaxed) & EAGER == 0 => BLOCKED,
                 REQUEST | BLOCKED | WOKEN | UPCALL => FAULT,
-                RUNNING => TORN,
-                other => other,
+                // It was being executed; or is in no state that there is, and nobody but who executed it can have left that.
+                _ => TORN,
             };
+            wanted |= next != state && next == TORN;
             let _ = slot.state.compare_exchange(state, next, SeqCst, SeqCst);
             if next != IDLE {
                 // Also one that is done: the dead may not have come to wake its client.
@@ -132,6 +135,21 @@ pub(super) mod tests {
         begin_epoch(&memory);
         assert!(!happened(&memory));
         assert_eq!(state(&memory).load(SeqCst), TORN);
+    }
+
+    #[test]
+    fn a_call_whose_reply_went_astray_has_not_happened_and_is_known_to_be_torn() {
+        for bit in 0..32 {
+            let memory = memory();
+            begin_epoch(&memory);
+            make(&memory);
+            // As it is where DONE was written beside it, and where a bit of it is another; but for what is a state.
+            let astray = if bit < 16 { RUNNING | DONE << 16 << bit % 8 } else { RUNNING ^ 1 << (bit % 28 + 4) };
+            state(&memory).store(astray, SeqCst);
+            assert!(begin_epoch(&memory));
+            assert_eq!(state(&memory).load(SeqCst), TORN);
+            assert!(!happened(&memory));
+        }
     }
 
     #[test]

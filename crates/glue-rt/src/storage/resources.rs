@@ -337,9 +337,17 @@ impl<M: Medium, A: Medium> Resources<M, A> {
     }
 
     fn entry(&self, key: u64) -> Result<(usize, &Entry)> {
-        let number = *self.places.get(&key).ok_or(ResourceError::Unknown)?;
-        let entry = self.entries[number].as_ref().ok_or(ResourceError::Unknown)?;
-        Ok((number, entry))
+        let is_it = |entry: &&Entry| entry.key == key;
+        let found = self.places.get(&key).map(|number| (*number, self.entries[*number].as_ref().filter(is_it)));
+        match found {
+            Some((number, Some(entry))) => Ok((number, entry)),
+            // One of the two tables says so, and the other may have been led astray: that is no answer for a client.
+            _ => {
+                let is_sound = found.is_none() && !self.entries.iter().flatten().any(|entry| entry.key == key);
+                assert!(is_sound, "two tables contradict each other about a resource: this process is harmed");
+                Err(ResourceError::Unknown)
+            }
+        }
     }
 
     fn changeable(&self, number: usize) -> Result<()> {
@@ -432,4 +440,33 @@ impl<M: Medium, A: Medium> Resources<M, A> {
 /// A component without its storage has failed: it ends, and what it was about to do has not happened.
 fn must<T>(result: io::Result<T>) -> T {
     result.unwrap_or_else(|error| panic!("cannot reach the storage of this component: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+    use std::panic::{catch_unwind, AssertUnwindSafe};
+    use std::sync::Arc;
+
+    use super::{ResourceError, Resources};
+    use crate::memory::Shared;
+    use crate::storage::{create, recent};
+
+    #[test]
+    fn tables_that_contradict_each_other_are_no_answer() {
+        let recent = Shared::<recent::Area>::create(c"test").expect("memory");
+        let recent = Arc::new(Shared::map(recent.as_fd()).expect("a mapping"));
+        let mut resources = Resources::new(std::fs::File::from(create().expect("a storage")), recent);
+        resources.load();
+        for key in [7, 8] {
+            resources.create(key, b"").expect("room");
+        }
+        assert_eq!((resources.length(7), resources.length(9)), (Ok(0), Err(ResourceError::Unknown)));
+        let asked = |resources: &Resources, key| catch_unwind(AssertUnwindSafe(|| resources.length(key)));
+        // One went to another's place, one is gone; what never was still is not.
+        resources.places.insert(7, 1);
+        resources.places.remove(&8);
+        assert!(asked(&resources, 7).is_err() && asked(&resources, 8).is_err());
+        assert_eq!(asked(&resources, 9).ok(), Some(Err(ResourceError::Unknown)));
+    }
 }
