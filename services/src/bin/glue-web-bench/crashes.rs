@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use outlast_services::processes::{children, template};
+use serde::{Deserialize, Serialize};
 
 use crate::load::Load;
 
@@ -25,14 +26,15 @@ pub fn moments(every: Duration, length: Duration) -> Vec<Duration> {
     (0u32..).map(|number| every * number + every / 2).take_while(|moment| *moment + every / 2 <= length).collect()
 }
 
-/// Kills a component of the server at each of these moments; those that died.
-pub fn run(server: u32, moments: &[Duration]) -> Vec<Crash> {
+/// Kills components of the server as it is planned, in a time that has gone on to `from`; those that died, and when.
+pub fn run(server: u32, planned: &[Crash], from: u64) -> Vec<Crash> {
     let start = Instant::now();
+    let now = || from + start.elapsed().as_nanos() as u64;
     let mut crashes = Vec::new();
-    for (moment, component) in moments.iter().zip(COMPONENTS.iter().copied().cycle()) {
-        std::thread::sleep(moment.saturating_sub(start.elapsed()));
+    for Crash { component, at } in planned.iter().copied() {
+        std::thread::sleep(Duration::from_nanos(at.saturating_sub(now())));
         let Some(instance) = template(server, component).and_then(|it| children(it).first().copied()) else { continue };
-        let at = start.elapsed().as_nanos() as u64;
+        let at = now();
         // SAFETY: plain call; the number is that of a process of a server that we started, which waits for it.
         if unsafe { libc::kill(instance as libc::pid_t, libc::SIGKILL) } == 0 {
             crashes.push(Crash { component, at });
@@ -47,7 +49,7 @@ pub fn instances(server: u32) -> Vec<u32> {
 }
 
 /// What clients see of a moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Dip {
     /// The lowest count of a bin that begins there or soon after it, of the median of all.
     pub lowest: f64,

@@ -2,7 +2,9 @@
 //! in one component after the other, beside Apache and nginx where they are installed: SuperGlue's Figure 7.
 
 mod crashes;
+mod kept;
 mod load;
+mod measuring;
 mod plot;
 mod results;
 mod servers;
@@ -12,27 +14,31 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{value_parser, Parser};
+use clap::{value_parser, Parser, ValueEnum};
 
 use crashes::Crash;
-use load::Site;
+use kept::{Conditions, Kept};
+use measuring::Measuring;
 use results::{measured, tables, Measured, Run};
 use servers::Server;
 
 /// Measures the web server on six components beside others, as in SuperGlue's Figure 7.
 ///
-/// All servers are measured once in each run, one after the other. Tables go to standard output. Exit status: 0 measured, 1
+/// All servers are measured once in each run, a slice of the time each, in turn. Tables go to standard output. Exit status: 0 measured, 1
 /// something failed, among it any request; 2 wrong usage.
 #[derive(Parser)]
 #[command(name = "glue-web-bench", version)]
 struct Options {
-    /// How often each server is measured.
+    /// How often each server is measured, those times included that are kept already.
     #[arg(long, default_value = "3", value_parser = value_parser!(u32).range(1..))]
     runs: u32,
-    /// How long each time.
+    /// For how long each time.
     #[arg(long, default_value = "60s", value_parser = humantime::parse_duration)]
     length: Duration,
-    /// Time between crashes; the first is after half of it.
+    /// Of which so much at once, in turn with the other servers, for a machine is now faster, now slower.
+    #[arg(long, default_value = "10s", value_parser = slice)]
+    slice: Duration,
+    /// Time under load between crashes; the first is after half of it.
     #[arg(long, default_value = "10s", value_parser = humantime::parse_duration)]
     crash_every: Duration,
     /// Clients that ask at once.
@@ -47,15 +53,25 @@ struct Options {
     /// Threads or processes that a server has.
     #[arg(long, default_value = "4", value_parser = value_parser!(u32).range(1..=32))]
     workers: u32,
-    /// No other servers.
-    #[arg(long)]
-    alone: bool,
+    /// Measures only these, in this order; else all that are installed.
+    #[arg(long, value_name = "SERVER", value_delimiter = ',')]
+    servers: Vec<Server>,
+    /// Keeps each run in this file as soon as it is made. What is there counts already, so that what was interrupted goes on.
+    #[arg(long, value_name = "FILE")]
+    keep: Option<PathBuf>,
     /// Writes everything to this file, as JSON.
     #[arg(long)]
     json: Option<PathBuf>,
     /// Draws requests over time to this file.
     #[arg(long)]
     svg: Option<PathBuf>,
+}
+
+fn slice(text: &str) -> Result<Duration, String> {
+    match humantime::parse_duration(text) {
+        Ok(slice) if slice.is_zero() => Err("nothing can be measured in no time".into()),
+        slice => slice.map_err(|error| error.to_string()),
+    }
 }
 
 fn main() -> ExitCode {
@@ -75,58 +91,77 @@ fn main() -> ExitCode {
 /// How many requests failed.
 fn measure(options: &Options) -> Result<u64, Box<dyn std::error::Error>> {
     let page: Vec<u8> = (0..options.bytes).map(|at| b'a' + (at % 26) as u8).collect();
-    let others = [Server::Apache, Server::Nginx];
-    let wanted: Vec<Server> = Server::ALL
-        .into_iter()
-        .filter(|server| server.installed() && !(options.alone && others.contains(server)))
-        .collect();
-    let moments = crashes::moments(options.crash_every, options.length);
-    let mut runs = Vec::new();
+    let mut wanted = options.servers.clone();
+    if wanted.is_empty() {
+        wanted = Server::value_variants().iter().copied().filter(|server| server.installed()).collect();
+    }
+    if let Some(server) = wanted.iter().find(|server| !server.installed()) {
+        return Err(format!("{} is not installed; leave it out of --servers", server.name()).into());
+    }
+    let (mut kept, mut runs) = match &options.keep {
+        Some(path) => Kept::open(path, &options.conditions()).map(|(kept, runs)| (Some(kept), runs))?,
+        None => (None, Vec::new()),
+    };
     for number in 1..=options.runs {
-        for server in &wanted {
-            let run = loop {
-                let (run, whole) = one_run(*server, &page, &moments, options)?;
-                if whole {
-                    break run;
-                }
-                // A component that has no processor for two seconds is taken to hang, and base does not get over that.
-                eprintln!("run {number} of {}: {}: again, for a component was replaced", options.runs, server.name());
-            };
-            eprintln!("run {number} of {}: {}: {} requests", options.runs, server.name(), run.load.done.len());
-            if let Some(why) = &run.load.why {
-                eprintln!("glue-web-bench: {} requests failed, one of the first {why}", run.load.failed);
+        let missing = |server: &Server| runs.iter().filter(|run| run.server == *server).count() < number as usize;
+        let these: Vec<Server> = wanted.iter().copied().filter(missing).collect();
+        let made = loop {
+            if let Some(made) = one_run(&these, &page, options)? {
+                break made;
+            }
+            // A component that has no processor for two seconds is taken to hang, and base does not get over that.
+            eprintln!("run {number} of {}: again, for base lost a component", options.runs);
+        };
+        for run in made {
+            eprintln!("run {number} of {}: {}: {} requests", options.runs, run.server.name(), run.requests);
+            if let Some(kept) = &mut kept {
+                kept.add(&run)?;
             }
             runs.push(run);
         }
     }
-    let names = crashes::COMPONENTS.iter().copied().cycle();
-    let planned: Vec<Crash> =
-        moments.iter().zip(names).map(|(at, component)| Crash { component, at: at.as_nanos() as u64 }).collect();
-    let after = crashes::AFTER.min(options.crash_every);
-    let all: Vec<Measured> =
-        wanted.iter().map(|server| measured(*server, &runs, options.length, &planned, after)).collect();
+    let all: Vec<Measured> = wanted.iter().map(|server| measured(*server, &runs, options.length)).collect();
     print!("{}", tables(&all));
     if let Some(path) = &options.json {
         std::fs::write(path, serde_json::to_vec_pretty(&all)?)?;
     }
     if let Some(path) = &options.svg {
-        std::fs::write(path, plot::figure(&all, &planned, options.length.as_secs_f64())?)?;
+        std::fs::write(path, plot::figure(&all, &options.planned(), options.length.as_secs_f64())?)?;
     }
     std::io::stdout().flush()?;
     Ok(all.iter().map(|measured| measured.failed).sum())
 }
 
-/// A server under load once; false: it is base, and lost a component meanwhile.
-fn one_run(server: Server, page: &[u8], moments: &[Duration], options: &Options) -> std::io::Result<(Run, bool)> {
-    let running = servers::start(server, page, options.workers)?;
-    let site = Site { address: running.address, page };
-    let process = running.process();
-    let before = crashes::instances(process);
-    let (load, crashes) = std::thread::scope(|scope| {
-        let killer = server.crashes().then(|| scope.spawn(move || crashes::run(process, moments)));
-        let load = load::ask(&site, options.clients as usize, options.keep_alive, options.length);
-        (load, killer.and_then(|killer| killer.join().ok()).unwrap_or_default())
-    });
-    let whole = server != Server::Base || crashes::instances(process) == before;
-    Ok((Run { server, load, crashes }, whole))
+/// All of them under load once, in turn, a slice of the time each; nothing: base lost a component meanwhile.
+fn one_run(servers: &[Server], page: &[u8], options: &Options) -> std::io::Result<Option<Vec<Run>>> {
+    let start = |server: &Server| Measuring::start(*server, page, options);
+    let mut all = servers.iter().map(start).collect::<std::io::Result<Vec<_>>>()?;
+    let mut from = Duration::ZERO;
+    while from < options.length {
+        let slice = options.slice.min(options.length - from);
+        all.iter_mut().for_each(|server| server.go_on(from, slice, options));
+        from += slice;
+    }
+    Ok(all.into_iter().map(|server| server.end(options)).collect())
+}
+
+impl Options {
+    /// The crashes that are to be.
+    fn planned(&self) -> Vec<Crash> {
+        let moments = crashes::moments(self.crash_every, self.length);
+        let names = crashes::COMPONENTS.iter().copied().cycle();
+        moments.iter().zip(names).map(|(at, component)| Crash { component, at: at.as_nanos() as u64 }).collect()
+    }
+
+    fn conditions(&self) -> Conditions {
+        Conditions {
+            length_ms: self.length.as_millis() as u64,
+            slice_ms: self.slice.as_millis() as u64,
+            crash_every_ms: self.crash_every.as_millis() as u64,
+            clients: self.clients,
+            keep_alive: self.keep_alive,
+            bytes: self.bytes,
+            workers: self.workers,
+        }
+    }
 }

@@ -8,9 +8,12 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Server {
     /// Ours, by stubs without tracking and recovery.
     Base,
@@ -26,9 +29,6 @@ pub enum Server {
 }
 
 impl Server {
-    pub const ALL: [Self; 7] =
-        [Self::Base, Self::Hand, Self::Glue, Self::HandCrashes, Self::Crashes, Self::Apache, Self::Nginx];
-
     /// Whether its components are killed.
     pub fn crashes(self) -> bool {
         matches!(self, Self::HandCrashes | Self::Crashes)
