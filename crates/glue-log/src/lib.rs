@@ -1,5 +1,5 @@
-//! The log of a system of components: that of a program of its name, so that `outlast log NAME` shows it, and `outlast rm NAME`
-//! removes it once the system has ended.
+//! The log of a system of components: that of a program of its name, so that `outlast log NAME` shows it, `outlast ps` lists it, and
+//! `outlast rm NAME` removes it once the system has ended.
 //!
 //! ```no_run
 //! let log = outlast_glue_log::SystemLog::create("shop")?;
@@ -16,15 +16,16 @@ use std::path::Path;
 
 use outlast_glue_rt::{Happened, Tell};
 use outlast_supervisor::log::FILE;
-use outlast_supervisor::program_folder::Lock;
+use outlast_supervisor::program_folder::{Lock, ProgramFolder};
 use outlast_supervisor::state_folder::StateFolder;
-use outlast_supervisor::Error;
+use outlast_supervisor::{systems, Error};
 use rustix::fs::OFlags;
 
 pub use line::Line;
 
 /// It has the name as long as it lives.
 pub struct SystemLog {
+    folder: ProgramFolder,
     file: File,
     _lock: Lock,
     /// Of each component, what its last instance ended of.
@@ -47,7 +48,15 @@ impl SystemLog {
     pub fn create_in(state: &StateFolder, name: &str) -> Result<Self, Error> {
         let (folder, lock) = state.create(Some(name), Path::new(name))?;
         let file = folder.open_file(FILE, OFlags::CREATE | OFlags::WRONLY | OFlags::APPEND)?;
-        Ok(Self { file: file.into(), _lock: lock, causes: BTreeMap::new() })
+        systems::began(&folder)?;
+        Ok(Self { folder, file: file.into(), _lock: lock, causes: BTreeMap::new() })
+    }
+}
+
+impl Drop for SystemLog {
+    fn drop(&mut self) {
+        // Where this fails `ps` shows it as long as its manager lives, and nothing else depends on it.
+        let _ = systems::ended(&self.folder);
     }
 }
 

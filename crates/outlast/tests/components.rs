@@ -63,10 +63,43 @@ fn a_system_of_components_that_runs_keeps_its_name() {
     let run = |args: &[&str]| home.outlast(args).output().unwrap();
     assert_eq!(run(&["rm", "shop"]).status.code(), Some(1));
     assert_eq!(run(&["run", "--name", "shop", "--", "true"]).status.code(), Some(2));
-    assert!(run(&["ps", "-a"]).stdout.is_empty());
     drop(log);
     assert_eq!(run(&["rm", "shop"]).status.code(), Some(0));
     assert_eq!(run(&["log", "shop"]).status.code(), Some(2));
+}
+
+#[test]
+fn systems_of_components_are_listed_while_they_run_and_with_all_afterwards() {
+    let home = Home::new();
+    let ps = |args: &[&str]| {
+        let output = home.outlast(args).output().unwrap();
+        assert_eq!(output.status.code(), Some(0));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let mut log = system(&home);
+    for component in ["lock", "event"] {
+        log.tell(component, &Happened::Begun(component.into()));
+    }
+    log.tell("lock", &died());
+    log.tell("lock", &Happened::Serves(Serves { process: 4712, took: Duration::from_nanos(340_100), is_first: false }));
+    log.tell("event", &Happened::GivenUp("too often".into()));
+    let words = |text: &str| text.split_whitespace().map(String::from).collect::<Vec<_>>();
+    let pid = std::process::id().to_string();
+    assert_eq!(words(ps(&["ps"]).lines().last().unwrap()), ["shop", &pid, "2", "components", "-", "1", "event"]);
+    let all: Vec<Value> = serde_json::from_str(&ps(&["ps", "--json"])).unwrap();
+    let of = |all: &[Value]| ["name", "state", "recoveries"].map(|key| all[0][key].to_string());
+    assert_eq!((all.len(), of(&all)), (1, ["\"shop\"", "\"running\"", "1"].map(String::from)));
+    let component = |at: usize| ["name", "state", "recoveries", "hangs"].map(|key| all[0]["components"][at][key].to_string());
+    assert_eq!(component(0), ["\"event\"", "\"given up\"", "0", "0"]);
+    assert_eq!(component(1), ["\"lock\"", "\"serving\"", "1", "0"]);
+    // A program of that name is none of it; this process goes on without the system.
+    drop(log);
+    assert!(ps(&["ps"]).is_empty());
+    assert_eq!(words(ps(&["ps", "-a"]).lines().last().unwrap()), ["shop", "-", "ended", "-", "1", "event"]);
+    let run = home.outlast(["run", "--name", "shop", "--", "true"]).output().unwrap();
+    assert_eq!(run.status.code(), Some(0));
+    let all: Vec<Value> = serde_json::from_str(&ps(&["ps", "-a", "--json"])).unwrap();
+    assert!(all.len() == 1 && all[0]["components"].is_null(), "{all:?}");
 }
 
 #[test]

@@ -87,6 +87,7 @@ pub mod storms;
 pub mod successor;
 pub mod supervisor;
 pub mod switch;
+pub mod systems;
 pub mod trace;
 mod tree;
 pub mod unreadable;

@@ -183,7 +183,8 @@ fn read(dir: BorrowedFd<'_>, file: &str) -> Result<Meta, Errno> {
     serde_json::from_str(&text).map_err(|_| Errno::BADMSG)
 }
 
-fn replace(dir: BorrowedFd<'_>, file: &str, text: &[u8], syncs: bool) -> Result<(), Errno> {
+/// Writes a file anew, under another name first.
+pub(crate) fn replace(dir: BorrowedFd<'_>, file: &str, text: &[u8], syncs: bool) -> Result<(), Errno> {
     let new = format!("{file}.new");
     let flags = OFlags::CREATE | OFlags::TRUNC | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let fd = openat(dir, &*new, flags, Mode::from_raw_mode(0o600))?;

@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::private_folder::{private_folder, Fault, FOLDER};
 use crate::program_folder::{Lock, ProgramFolder};
 use crate::program_name::{is_name, name_of};
-use crate::{log, upgrade, wishing};
+use crate::{log, systems, upgrade, wishing};
 use rustix::fs::{fstat, fstatfs, open, openat, Dir, Mode, CWD};
 use rustix::io::Errno;
 use rustix::process::geteuid;
@@ -114,7 +114,7 @@ impl StateFolder {
                     return Ok(None);
                 }
                 // Of the program that had the name before, as what somebody wished of that.
-                for file in [log::FILE, upgrade::WISH].into_iter().chain(wishing::FILES) {
+                for file in [log::FILE, upgrade::WISH, systems::FILE].into_iter().chain(wishing::FILES) {
                     folder.remove(file);
                 }
                 Ok(Some((folder, lock)))
