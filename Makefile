@@ -86,11 +86,11 @@ evaluation-components: build
 	target/release/glue-bench locks --rounds 50
 	target/release/glue-bench across --rounds 50
 
-# The web server on components over time, with crashes, beside Apache and nginx: SuperGlue's Figure 7; half an hour.
-# WEB="--runs 1 --alone", for example, goes to the program.
+# The web server on components over time, with crashes, beside Apache and nginx: SuperGlue's Figure 7; forty minutes.
+# WEB="--runs 20 --keep target/figure-7.jsonl", for example, goes to the program, and can be interrupted.
 evaluation-web: build
 	target/release/glue-web-bench --svg docs/evaluation/superglue-figure-7.svg $(WEB)
-	target/release/glue-web-bench --keep-alive $(WEB)
+	target/release/glue-web-bench --keep-alive
 
 # Faults in real programs, by themselves and protected; some ten minutes. Results lie in target/campaigns, so that what was interrupted
 # goes on; remove that folder to begin anew. Writes docs/evaluation/faults.md; PROGRAMS="gzip dash" takes fewer.
