@@ -112,7 +112,7 @@ static inline const char *outlast_degradation(int bit)
         "address-taken",    "kernel-object",      "foreign-abi",        "engine-error",   "signal-lost",
         "older-state",      "descriptor-limit",   "file-kept",          "input-lost",       "gs-used",
         "proc-hidden",      "control-group",      "memory-lock", "call-filter",
-        "own-faults",       "reply-differs",
+        "own-faults",       "reply-differs",      "output-differs",
     };
     return bit >= 0 && bit < (int)(sizeof names / sizeof *names) ? names[bit] : (const char *)0;
 }

@@ -32,6 +32,7 @@ const NAMES: &[&str] = &[
     "call-filter",
     "own-faults",
     "reply-differs",
+    "output-differs",
 ];
 
 /// What of the program is not preserved.

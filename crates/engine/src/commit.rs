@@ -144,6 +144,7 @@ pub fn commit_stopped(e: &mut Engine, t: &mut Thread, pending: PendingCall) -> u
         e.queue.dirty = false;
     }
     crate::inputs::save(e);
+    crate::retrace::save(e);
     crate::replies::save(e);
     crate::gathered::save(e);
     advice::save(e);

@@ -17,6 +17,7 @@ use crate::countdown;
 use crate::gathered;
 use crate::group::{self, Way};
 use crate::held;
+use crate::history;
 use crate::inputs::readiness;
 use crate::kernel_writes;
 use crate::lag;
@@ -251,6 +252,7 @@ fn serve(e: &mut Engine, t: &mut Thread, call: Call) -> Outcome {
         Class::Redo if call.nr == nr::UMASK => Return(calls::directory::set_mask(e, &call)),
         Class::Input if calls::credentials::asks(&call) => Return(calls::credentials::ask(t, &call)),
         Class::Input | Class::Output | Class::Once | Class::Wait if calls::unseen::chosen(e) => {
+            history::lose(e);
             Return(calls::unseen::serve(e, t, &call))
         }
         Class::Input => Return(calls::input::serve(e, t, &call)),

@@ -21,6 +21,7 @@ pub use leaving::{finish, knocked, release};
 use crate::dispatch::{self, Call, Outcome};
 use crate::native;
 use crate::replies;
+use crate::retrace;
 use crate::state::{object, Engine};
 use crate::sys::{nr, tsc};
 use crate::thread::Thread;
@@ -106,7 +107,7 @@ pub fn slows_waits() -> bool {
 pub fn before(e: &mut Engine, t: &mut Thread, call: &Call) -> Option<Outcome> {
     let mut is_quick = false;
     match outlast_calls::row(call.nr).map(|row| row.class) {
-        Some(Class::Output) if fitting::may_fit(call) && !replies::concern(e, call) => {
+        Some(Class::Output) if fitting::may_fit(call) && !replies::concern(e, call) && !retrace::is_on() => {
             is_quick = e.gathered.came(tsc());
             if is_quick && !e.gathered.is_old() {
                 if let Some(n) = gather(e, t, call) {

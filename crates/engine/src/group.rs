@@ -14,10 +14,12 @@ use crate::commit::commit_stopped;
 use crate::control::{control, phase};
 use crate::dispatch::Call;
 use crate::gathered;
+use crate::history;
 use crate::leader;
 use crate::lock::{self, Look};
 use crate::operation::{is_nonblocking, knows_nowait};
 use crate::replies;
+use crate::retrace;
 use crate::ring::{self, Entry};
 use crate::signals::{bit, SIGPIPE, SIG_IGN};
 use crate::state::Engine;
@@ -83,6 +85,7 @@ pub fn offer(t: &Thread, call: &Call) {
         && !call_filters::asks(call.nr)
         && !gathered::is_any()
         && !replies::are_owed()
+        && !retrace::is_on()
     {
         t.offer.0.store(offer::OPEN, Release);
     }
@@ -220,6 +223,7 @@ fn make(e: &mut Engine, group: &Group, seq: u64) {
     for (n, t) in group.each() {
         let stands = match made(&Call::at(t), results[n]) {
             Made::Whole(r) => {
+                history::sent(e, &Call::at(t), 0, r.max(0) as u64);
                 t.regs.rax = r as u64;
                 standing::AT_REST
             }
@@ -267,13 +271,16 @@ pub fn settle<'t>(e: &mut Engine, found: &mut Found, threads: impl Iterator<Item
     for t in threads.filter(|t| t.pending_call.kind == pending_kind::JOINED) {
         let call = Call { nr: t.pending_call.nr as u64, args: t.pending_call.args };
         let n = t.pending_call.size as usize;
-        let result = match found.0.get_mut(n) {
-            Some(found) => found
-                .take()
-                .filter(|_| !cold || !unnamed::is_made(call.fd()))
-                .unwrap_or_else(|| again(e, seq, n, &call)),
-            None => err::ECANCELED,
-        };
+        let result =
+            match found.0.get_mut(n) {
+                Some(found) => found.take().filter(|_| !cold || !unnamed::is_made(call.fd())).unwrap_or_else(|| {
+                    match if retrace::is_on() { retrace::made(e, &call) } else { 0 } {
+                        0 => again(e, seq, n, &call),
+                        before => before as i64,
+                    }
+                }),
+                None => err::ECANCELED,
+            };
         let pending = core::mem::take(&mut t.pending_call);
         match made(&call, result) {
             Made::Whole(r) => t.regs.rax = r as u64,

@@ -72,6 +72,8 @@ pub mod object {
     pub const WATCH: u16 = 25;
     /// Which ranges of addresses stay in RAM.
     pub const LOCKS: u16 = 26;
+    /// `Retrace`.
+    pub const RETRACE: u16 = 27;
 }
 
 /// Ranges whose content vanished since the last commit.
@@ -116,6 +118,8 @@ pub struct Engine {
     /// Input that was noted since the last commit.
     pub noted: inputs::Noted,
     pub replies: crate::replies::Replies,
+    /// What the program had sent before it went back, and is not to send again.
+    pub retrace: crate::retrace::Retrace,
     /// What the last commit stands before is known to be done, and will not be done again however much later.
     pub is_settled: bool,
     /// The last operation that was made, and its result.
@@ -227,6 +231,7 @@ pub static mut ENGINE: Engine = Engine {
     inputs: inputs::Log::new(),
     noted: inputs::Noted::new(),
     replies: crate::replies::Replies::new(),
+    retrace: crate::retrace::Retrace::new(),
     is_settled: false,
     performed: (0, 0),
     kernel_dirty: false,

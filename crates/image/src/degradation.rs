@@ -80,4 +80,6 @@ degradations! {
     OwnFaults = 28, "own-faults";
     /// A recovered server replied otherwise than before the death (with the module server); what a client got may be of both.
     ReplyDiffers = 29, "reply-differs";
+    /// A program that went back to an older generation sent something else than it had sent before; what others got is of both.
+    OutputDiffers = 30, "output-differs";
 }

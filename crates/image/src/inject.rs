@@ -48,6 +48,8 @@ pub mod option {
     pub const REPLIES: u64 = 8192;
     /// Children are protected, too: they are the supervisor's for the kernel, and the engine says whose they are.
     pub const TREE: u64 = 16384;
+    /// What the program reads and sends is kept for a while: older generations are kept, too.
+    pub const HISTORY: u64 = 32768;
     /// Those that may change while the program runs, as the interval and the attempts may: what modules wish.
     pub const WAYS: u64 = NO_VISIBLE | SPARING | EACH_OUTPUT | REPLIES;
 }

@@ -5,7 +5,7 @@
 
 /// Which layout engine and supervisor speak with each other: of what is here, of the session and of the store. It changes with anything
 /// in this crate, or in the store's format, that one of another version would understand otherwise, and with the options of `supervise`.
-pub const VERSION: u32 = 16;
+pub const VERSION: u32 = 17;
 
 /// Bytes a page.
 pub const PAGE: u64 = 4096;
@@ -20,7 +20,7 @@ pub const ENGINE_ROOM: u64 = 16 << 20;
 /// The session file: volatile memory of one run on one kernel (control page, io_uring, bounce buffer).
 pub const SESSION_BASE: u64 = ENGINE_BASE + ENGINE_ROOM;
 /// Length of the session file.
-pub const SESSION_LEN: u64 = 4 << 20;
+pub const SESSION_LEN: u64 = 8 << 20;
 
 /// Working tables of the engine (page index, shadow copies), anonymous memory of its own.
 pub const SCRATCH_BASE: u64 = SESSION_BASE + SESSION_LEN;
@@ -115,7 +115,10 @@ pub mod session {
     pub const MAPPED_FILES_LEN: u64 = 512 << 10;
     /// The program's children: [`crate::children::CHILDREN`] times [`crate::children::Child`]. Has room only once it is used.
     pub const CHILDREN: u64 = IN_HAND + super::THREADS as u64 * IN_HAND_LEN;
-    const _: () = assert!(CHILDREN + crate::children::LEN <= super::SESSION_LEN);
+    const _: () = assert!(CHILDREN + crate::children::LEN <= HISTORY);
+    /// [`crate::history::History`], a page, then its records. Has room only with [`crate::inject::option::HISTORY`].
+    pub const HISTORY: u64 = 4 << 20;
+    const _: () = assert!(HISTORY + PAGE + crate::history::LEN <= super::SESSION_LEN);
 }
 
 /// Descriptors of the engine sit just below this number, or below the soft limit if that is lower.

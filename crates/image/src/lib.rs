@@ -13,6 +13,7 @@ pub mod durations;
 pub mod event;
 pub mod fault_list;
 pub mod filters;
+pub mod history;
 pub mod inject;
 pub mod journal;
 pub mod kernel;

@@ -264,6 +264,9 @@ pub struct Stuck {
 pub struct Step {
     pub generation: u64,
     pub surroundings: Surroundings,
+    /// What it read since is given to it again, as far as that is kept, and what it sends like then is not sent again.
+    #[serde(default)]
+    pub again: bool,
 }
 
 /// What is different from the last time, so that what depends on it may come out otherwise.

@@ -89,7 +89,8 @@ fn systems_of_components_are_listed_while_they_run_and_with_all_afterwards() {
     let all: Vec<Value> = serde_json::from_str(&ps(&["ps", "--json"])).unwrap();
     let of = |all: &[Value]| ["name", "state", "recoveries"].map(|key| all[0][key].to_string());
     assert_eq!((all.len(), of(&all)), (1, ["\"shop\"", "\"running\"", "1"].map(String::from)));
-    let component = |at: usize| ["name", "state", "recoveries", "hangs"].map(|key| all[0]["components"][at][key].to_string());
+    let component =
+        |at: usize| ["name", "state", "recoveries", "hangs"].map(|key| all[0]["components"][at][key].to_string());
     assert_eq!(component(0), ["\"event\"", "\"given up\"", "0", "0"]);
     assert_eq!(component(1), ["\"lock\"", "\"serving\"", "1", "0"]);
     // A program of that name is none of it; this process goes on without the system.

@@ -191,3 +191,176 @@ fn what_fails_in_haste_lives_when_calls_that_nobody_sees_are_delayed() {
     assert!(output.status.success(), "{}: {log:#?}", said(&output));
     assert!(std::fs::read_to_string(&out).unwrap().ends_with("alive\n"));
 }
+
+/// Says each line that it reads, with its number, but for what is to be done quietly. A line `spoil` damages it while there is a file, and `use` shows that. What it says it says on a
+/// pipe, where nothing can be taken back.
+const SPOILT: &str = "import ctypes, os, sys
+file, bad, rest, n = sys.argv[1], False, b'', 0
+while True:
+    part = os.read(0, 4096)
+    if not part:
+        break
+    *lines, rest = (rest + part).split(b'\\n')
+    for line in lines:
+        n += 1
+        if line == b'spoil':
+            bad = os.path.exists(file)
+        if line in (b'use', b'use it quietly') and bad:
+            ctypes.string_at(0)
+        if line.endswith(b'quietly'):
+            continue
+        os.write(1, b'%d %s\\n' % (n, line))
+        if line == b'differ':
+            os.write(1, b'%d\\n' % os.path.exists(file))
+";
+
+/// One of these under outlast, which keeps a state from its beginning and no later one.
+struct Spoilt<'h> {
+    home: &'h Home,
+    file: std::path::PathBuf,
+    child: std::process::Child,
+    input: std::process::ChildStdin,
+    output: std::io::BufReader<std::process::ChildStdout>,
+    said: Vec<String>,
+}
+
+impl<'h> Spoilt<'h> {
+    fn start(home: &'h Home) -> Self {
+        let file = home.file("spoils");
+        File::create(&file).unwrap();
+        let mut run = home.outlast(["run", "--name", "spoilt", "--generations", "50ms", "--retries", "1"]);
+        run.args(["--", "/usr/bin/python3", "-c", SPOILT]).arg(&file);
+        let mut child = run.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let (input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let output = std::io::BufReader::new(output);
+        home.await_status("spoilt", |status| status["protected"] == true && status["state"] == "protected");
+        until("a generation", || {
+            let listed = home.outlast(["generations", "spoilt", "--json"]).output().unwrap();
+            serde_json::from_slice::<Value>(&listed.stdout)
+                .is_ok_and(|all| all.as_array().is_some_and(|all| !all.is_empty()))
+        });
+        let add = home.outlast(["module", "add", "generations", "spoilt", "--generations", "1h"]).output().unwrap();
+        assert!(add.status.success(), "{}", said(&add));
+        Self { home, file, child, input, output, said: Vec::new() }
+    }
+
+    fn say(&mut self, line: &str) {
+        writeln!(self.input, "{line}").unwrap();
+    }
+
+    fn hear(&mut self) {
+        let mut line = String::new();
+        std::io::BufRead::read_line(&mut self.output, &mut line).unwrap();
+        self.said.push(line.trim_end().into());
+    }
+
+    fn end(mut self) -> (Vec<String>, Vec<Value>) {
+        drop(self.input);
+        let mut rest = String::new();
+        std::io::Read::read_to_string(&mut self.output, &mut rest).unwrap();
+        self.said.extend(rest.lines().map(String::from));
+        let output = finish(self.child);
+        let log = self.home.log("spoilt");
+        assert!(output.status.success(), "{}: {log:#?}", said(&output));
+        (self.said, log)
+    }
+}
+
+fn went_back(log: &[Value]) -> Vec<&str> {
+    let all = log.iter().filter(|entry| entry["event"] == "went-back");
+    all.filter_map(|entry| entry["cause"].as_str()).collect()
+}
+
+#[test]
+fn what_was_read_since_is_read_again_and_what_was_sent_is_not_sent_twice() {
+    let home = Home::new();
+    let mut program = Spoilt::start(&home);
+    for line in ["one", "two", "spoil", "three"] {
+        program.say(line);
+        program.hear();
+    }
+    std::fs::remove_file(&program.file).unwrap();
+    for line in ["use", "four", "spoil", "use", "five"] {
+        program.say(line);
+        program.hear();
+    }
+    let (said, log) = program.end();
+    assert_eq!(
+        said,
+        ["1 one", "2 two", "3 spoil", "4 three", "5 use", "6 four", "7 spoil", "8 use", "9 five"],
+        "{log:#?}"
+    );
+    let causes = went_back(&log);
+    assert!(causes.len() == 1 && causes[0].contains("gets what it has read since"), "{log:#?}");
+    assert!(!log.iter().any(|entry| entry["cause"] == "output-differs"), "{log:#?}");
+}
+
+/// It may die again while it reads that, and has begun to say something new.
+#[test]
+fn who_is_killed_on_the_way_back_comes_to_the_same_point() {
+    for seed in 0..4 {
+        let home = Home::new();
+        let mut program = Spoilt::start(&home);
+        let mut expected = Vec::new();
+        for (n, line) in ["one", "spoil", "two", "three"].into_iter().enumerate() {
+            program.say(line);
+            program.hear();
+            expected.push(format!("{} {line}", n + 1));
+        }
+        std::fs::remove_file(&program.file).unwrap();
+        program.say("use");
+        let mut random = fastrand::Rng::with_seed(seed);
+        for _ in 0..3 {
+            std::thread::sleep(std::time::Duration::from_millis(random.u64(0..30)));
+            let pid = &home.status("spoilt")["pid"];
+            if pid.is_i64() {
+                kill(pid, libc::SIGKILL);
+            }
+        }
+        program.hear();
+        program.say("four");
+        let (said, log) = program.end();
+        expected.extend(["5 use", "6 four"].map(String::from));
+        assert_eq!(said, expected, "seed {seed}: {log:#?}");
+        assert_eq!(went_back(&log).len(), 1, "seed {seed}: {log:#?}");
+    }
+}
+
+/// Nothing was committed on the way back, so that all of it is met again, before what was read there for the first time.
+#[test]
+fn what_is_new_comes_behind_what_was_read_before_also_after_another_death() {
+    let home = Home::new();
+    let mut program = Spoilt::start(&home);
+    for line in ["one", "spoil"] {
+        program.say(line);
+        program.hear();
+    }
+    std::fs::remove_file(&program.file).unwrap();
+    program.say("use it quietly");
+    home.await_event("spoilt", "went-back", 1);
+    program.say("wait quietly");
+    // It is read at once, and nothing tells when.
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    kill(&home.status("spoilt")["pid"], libc::SIGKILL);
+    home.await_event("spoilt", "recovered", 1);
+    program.say("five");
+    let (said, log) = program.end();
+    assert_eq!(said, ["1 one", "2 spoil", "5 five"], "{log:#?}");
+    assert!(!log.iter().any(|entry| entry["cause"] == "output-differs"), "{log:#?}");
+}
+
+#[test]
+fn who_sends_something_else_than_before_is_said_to() {
+    let home = Home::new();
+    let mut program = Spoilt::start(&home);
+    for (line, answers) in [("one", 1), ("spoil", 1), ("differ", 2), ("two", 1)] {
+        program.say(line);
+        (0..answers).for_each(|_| program.hear());
+    }
+    std::fs::remove_file(&program.file).unwrap();
+    program.say("use");
+    let (said, log) = program.end();
+    // Up to the difference nothing comes twice; from there on everything does.
+    assert_eq!(said, ["1 one", "2 spoil", "3 differ", "1", "4 two", "0", "4 two", "5 use"], "{log:#?}");
+    assert!(log.iter().any(|entry| entry["cause"] == "output-differs"), "{log:#?}");
+}

@@ -26,7 +26,7 @@ pub fn operation(module: &str, command: wit::Command) -> Result<(&'static str, P
                 wit::Surroundings::Room => proc::Surroundings::Room,
                 wit::Surroundings::RoomAndDelays => proc::Surroundings::RoomAndDelays,
             };
-            (proc::GO_BACK_TO, Payload::of(&proc::Step { generation, surroundings })?)
+            (proc::GO_BACK_TO, Payload::of(&proc::Step { generation, surroundings, again: false })?)
         }
         C::ProcGiveUp(cause) => (proc::GIVE_UP, Payload::of(&self::cause(cause))?),
         C::ProcFlag(hang) => (proc::FLAG, Payload::of(&self::hang(hang)?)?),

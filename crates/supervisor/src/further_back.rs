@@ -11,6 +11,7 @@ use crate::generations::age;
 use crate::keeping::Keeping;
 use crate::log::{Entry, Kind};
 use crate::options::Options;
+use crate::past::Past;
 use crate::progress::{half, Bar};
 use crate::respawn::Recovering;
 use crate::say::say;
@@ -56,7 +57,7 @@ impl Supervisor {
             let is_empty = kept.is_empty();
             let step = self.decides.stuck(&Stuck { cause: why, instruction, kept });
             self.log_failures();
-            let Some(Step { generation: number, surroundings: wanted }) = step else {
+            let Some(Step { generation: number, surroundings: wanted, again }) = step else {
                 let cause = match is_empty && !has_tried {
                     true => format!("{cause} again and again, and no older generation is kept"),
                     false => {
@@ -67,11 +68,11 @@ impl Supervisor {
             };
             has_tried = true;
             let (perturbation, otherwise) = surroundings(wanted);
-            match self.verify(&archive, number).and_then(|()| self.become_generation(&mut archive, number)) {
-                Ok(kept) => {
+            match self.verify(&archive, number).and_then(|()| self.become_generation(&mut archive, number, again)) {
+                Ok((kept, past)) => {
                     self.keeping = Keeping::Paused(archive);
                     self.kept = false;
-                    let what = format!("{}{otherwise}", describe(&kept));
+                    let what = format!("{}{otherwise}{}", describe(&kept), met_again(past));
                     self.generation.control().perturbation.store(perturbation, Release);
                     let (command, name) = (self.command.name(), self.folder.name());
                     say(format_args!(
@@ -134,10 +135,10 @@ impl Supervisor {
         self.generation.control().perturbation.store(0, Release);
         self.kin.kill(self.pid);
         self.drain_events();
-        let became = self.become_generation(&mut archive, number);
+        let became = self.become_generation(&mut archive, number, false);
         self.keeping = Keeping::Paused(archive);
         let end = match became {
-            Ok(kept) => self.bring_back(describe(&kept), began),
+            Ok((kept, _)) => self.bring_back(describe(&kept), began),
             Err(error) => {
                 self.kept = true;
                 let cause = format!("generation {number} could not be put into its store ({error})");
@@ -157,18 +158,31 @@ impl Supervisor {
         self.bar.at(part);
     }
 
-    /// Makes the store of the dead program hold a generation, which has been verified, and gives up those after it.
-    fn become_generation(&mut self, archive: &mut Archive, number: u64) -> Result<Kept, ArchiveError> {
+    /// Makes the store of the dead program hold a generation, which has been verified, and gives up those after it. `again`: what it
+    /// read since is given to it again, if all of that is kept, and what it sent since is not sent again.
+    fn become_generation(
+        &mut self,
+        archive: &mut Archive,
+        number: u64,
+        again: bool,
+    ) -> Result<(Kept, Option<Past>), ArchiveError> {
         let kept = archive.kept().iter().find(|kept| kept.number == number).copied();
         let kept = kept.ok_or(ArchiveError::Missing(number))?;
+        let seq = Generation::read(archive.place(), number)?.seq();
+        let past = if again { Past::since(&self.generation.session, seq) } else { None };
         self.meta.going_back = Some(number);
         let _ = self.meta.write(&self.folder, &self.stores);
+        // Whoever finishes this in our place gives it nothing of that.
+        Past::withhold(&self.generation.session);
         let control = self.generation.control();
         let last = control.last_seq.load(Acquire);
         let made_for = (&self.meta.options, self.meta.generation);
         let tell = |done, all| self.tell(half(1, done, all));
         replace(self.generation.store.try_clone()?, archive.place(), number, last, made_for, &tell)?;
         archive.give_up_after(number);
+        if let Some(past) = past {
+            past.give(&self.generation.session, clock::monotonic())?;
+        }
         forget(control);
         control.other_state.store(other_state::OLDER, Release);
         control.state.store(state::STARTING, Release);
@@ -176,7 +190,7 @@ impl Supervisor {
         self.meta.going_back = None;
         let _ = self.meta.write(&self.folder, &self.stores);
         self.decides.renewed();
-        Ok(kept)
+        Ok((kept, past))
     }
 
     /// Finishes what a supervisor had begun that died: until then the store holds nothing.
@@ -196,7 +210,7 @@ impl Supervisor {
         let name = self.folder.name().to_string();
         let mut archive = self.take_archive()?.ok_or_else(|| Error::NoGenerations(name.clone()))?;
         let verified = self.verify(&archive, number);
-        let became = verified.and_then(|()| self.become_generation(&mut archive, number));
+        let became = verified.and_then(|()| self.become_generation(&mut archive, number, false));
         self.keeping = Keeping::Paused(archive);
         self.bar = Bar::none();
         became.map(drop).map_err(|error| Error::Generation(name, error))
@@ -236,6 +250,14 @@ fn forget(control: &Control) {
     for word in [&control.fault_signal, &control.fault_repeats] {
         word.store(0, Release);
     }
+}
+
+/// What it meets again, in words.
+fn met_again(past: Option<Past>) -> String {
+    past.map_or_else(String::new, |Past { inputs, sent, .. }| {
+        let plural = if inputs == 1 { "" } else { "s" };
+        format!(", and gets what it has read since ({inputs} read{plural}) once more; {sent} bytes that it sent are compared")
+    })
 }
 
 /// A generation in words.

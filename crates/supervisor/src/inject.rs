@@ -235,7 +235,12 @@ pub(crate) fn args(what: &Injection<'_>, regs: &user_regs_struct, session_fd: i3
         session_fd,
         options: what.options.bits & !(option::FAULT_LIST | option::TREE)
             | what.faults.map_or(0, |_| option::FAULT_LIST)
-            | what.children.map_or(0, |_| option::TREE),
+            | what.children.map_or(0, |_| option::TREE)
+            // What a tree has sent, no process of it knows alone.
+            | match (what.options.generations, what.children) {
+                (Some(_), None) if what.session.has_room_for_history() => option::HISTORY,
+                _ => 0,
+            },
         mutants: what.options.mutants,
         regs: registers(regs),
         fs_base: regs.fs_base,

@@ -103,7 +103,13 @@ impl Supervisor {
         self.pid = pid;
         self.generation.control().program_pid.store(pid, Release);
         self.follow();
-        self.recovering = Some(Recovering { kind: Kind::Recovered, rung: 2, cause, died, seq, phase, restored });
+        // Who dies on the way back to an older generation has still to go back there, and the log to say so.
+        let goes_back = |recovering: &Recovering| recovering.kind == Kind::WentBack && recovering.restored == restored;
+        let fresh = Recovering { kind: Kind::Recovered, rung: 2, cause, died, seq, phase, restored };
+        self.recovering = Some(match self.recovering.take().filter(goes_back) {
+            Some(back) => Recovering { kind: back.kind, rung: back.rung, cause: back.cause, ..fresh },
+            None => fresh,
+        });
         None
     }
 

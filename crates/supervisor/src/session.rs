@@ -5,8 +5,9 @@
 use outlast_image::children::{self, add_usage, Child, Usage};
 use outlast_image::control::{Control, MAGIC};
 use outlast_image::event::{Event, EVENTS};
+use outlast_image::history;
 use outlast_image::inject::{option, InjectArgs, ThreadArgs};
-use outlast_image::layout::{session, THREADS};
+use outlast_image::layout::{session, PAGE, THREADS};
 use outlast_image::successor::Successor;
 use rustix::fs::{fallocate, FallocateFlags};
 use rustix::io::{pread, pwrite, Errno};
@@ -208,6 +209,11 @@ impl Session {
         let len = THREADS as u64 * session::IN_HAND_LEN;
         // On a tmpfs, which every session is on, it cannot fail; a signal that is left is at worst delivered once more.
         let _ = fallocate(&self.file, flags, session::IN_HAND, len);
+    }
+
+    /// Makes room for what the program reads and sends; false: there is none.
+    pub fn has_room_for_history(&self) -> bool {
+        fallocate(&self.file, FallocateFlags::empty(), session::HISTORY, PAGE + history::LEN).is_ok()
     }
 
     /// Whether the engine has taken a commit that a recovery could start from.

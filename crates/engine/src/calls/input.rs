@@ -10,6 +10,7 @@ use super::{credentials, messages, notifications, offsets, processor_timers, uns
 use crate::children::sending;
 use crate::commit::{commit, commit_before_call};
 use crate::dispatch::{interruptible, native, visible, Call};
+use crate::history;
 use crate::inputs;
 use crate::mutant::without;
 use crate::noted::records;
@@ -103,6 +104,7 @@ pub fn consume(e: &mut Engine, t: &mut Thread, call: &Call, whole: &Call) -> i64
             }
             continue;
         }
+        history::lose(e);
         if unseen::chosen(e) {
             return interruptible(t, call);
         }

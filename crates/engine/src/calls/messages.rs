@@ -5,6 +5,7 @@
 use super::{input, output};
 use crate::commit::commit;
 use crate::dispatch::{interruptible, native, visible, Call};
+use crate::history;
 use crate::operation::{self, Operation};
 use crate::state::Engine;
 use crate::sys::{err, now_ns, nr};
@@ -99,6 +100,7 @@ pub fn finish_sending(e: &mut Engine, t: &mut Thread, call: &Call, operation: &m
 }
 
 pub fn receive(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
+    history::lose(e);
     let mut left = Left::new(call);
     let [_, _, count, flags, time, _] = left.call.args;
     if flags & LOOKING != 0 || count == 0 {

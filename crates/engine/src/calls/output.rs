@@ -2,15 +2,17 @@
 
 use super::input::{socket_timeout, SO_SNDTIMEO};
 use super::message::{single, Header, Vectors, CONTROL, CONTROL_LEN, DATA, DATA_LEN, HEAD, NAME, NAME_LEN};
-use super::{credentials, messages, move_between, offsets, splice, unseen, write_file};
+use super::{credentials, joined, messages, move_between, offsets, splice, unseen, write_file};
 use crate::commit::commit;
 use crate::control::control;
 use crate::dispatch::{interruptible, native, visible, Call};
 use crate::group;
+use crate::history;
 use crate::inputs;
 use crate::mutant::without;
 use crate::operation::{self, is_nonblocking, knows_nowait, wait_ready, Operation, POLLOUT};
 use crate::replies;
+use crate::retrace;
 use crate::ring::{op, Entry};
 use crate::state::Engine;
 use crate::sys::{err, nr, syscall};
@@ -62,7 +64,13 @@ fn send(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     if without(Mutant::OutputCommit) {
         return interruptible(t, call);
     }
+    if retrace::is_on() {
+        if let Some(r) = retrace::serve(e, t, call) {
+            return r;
+        }
+    }
     if let Some(r) = replies::serve(e, t, call) {
+        history::lose(e);
         return r;
     }
     let seq = group::commit(e, t, call.pending(operation::kind(e)));
@@ -74,6 +82,20 @@ fn send(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
 
 /// Sends what the commit stands before, all parts of it, or what a dead predecessor left of it.
 pub fn finish(e: &mut Engine, t: &mut Thread, call: &Call, operation: &mut Operation) -> i64 {
+    // What an older generation stands before was sent since.
+    let before = if operation.is_resumed() && retrace::is_on() { retrace::made(e, call) } else { 0 };
+    if before > 0 {
+        if joined::total(call) == Some(before) {
+            return before as i64;
+        }
+        *operation = Operation::rest(operation.seq(), before);
+    }
+    let r = make(e, t, call, operation);
+    history::sent_behind(e, call, (before, r), operation.seq());
+    r
+}
+
+fn make(e: &mut Engine, t: &mut Thread, call: &Call, operation: &mut Operation) -> i64 {
     match call.nr {
         nr::SPLICE => return splice::finish(e, t, call, operation),
         nr::SENDMMSG => return messages::finish_sending(e, t, call, operation),
@@ -147,6 +169,18 @@ fn send_parts(e: &mut Engine, t: &mut Thread, call: &Call, operation: &mut Opera
 pub fn go_on(e: &mut Engine, t: &mut Thread, part: &PendingCall) -> i64 {
     let seq = commit(e, PendingCall { kind: operation::kind(e), ..*part });
     finish(e, t, &Call { nr: part.nr as u64, args: part.args }, &mut Operation::rest(seq, part.offset))
+}
+
+/// Commits, and sends what comes behind the first `done` bytes of a call, which were sent before the program went back.
+pub fn send_behind(e: &mut Engine, t: &mut Thread, call: &Call, done: u64) -> i64 {
+    let pending = PendingCall { offset: done, ..call.pending(operation::kind(e)) };
+    let seq = commit(e, pending);
+    if seq == 0 {
+        return done as i64;
+    }
+    let r = make(e, t, call, &mut Operation::rest(seq, done));
+    history::sent_behind(e, call, (done, r), seq);
+    r
 }
 
 /// Waits until more can be sent, or no longer than the socket's time-out says: 0. Where other threads have committed meanwhile, what is left is committed anew.

@@ -16,6 +16,7 @@ use crate::user;
 use core::sync::atomic::Ordering::*;
 use outlast_image::context::{pending_kind, ThreadContext};
 use outlast_image::control::other_state;
+use outlast_image::inject::option;
 use outlast_image::kernel::{KernelState, Notification, PosixTimer, ProcessorTimer, ProgramRing, Undo};
 use outlast_image::kernel::{NOTIFICATIONS, RINGS, TIMERS, UNDOS};
 use outlast_image::layout::{CHILD_BASE, SESSION_BASE, SESSION_LEN};
@@ -91,6 +92,8 @@ pub fn begin_with(e: &mut Engine, t: &mut Thread, context: &mut ThreadContext, c
 
 /// The child is itself from this commit on.
 pub fn is_itself(e: &mut Engine) {
+    // Of a child no older generations are kept.
+    e.args.options &= !option::HISTORY;
     e.kernel_dirty = true;
     crate::commit::commit_at_gate(e);
     control().other_state.store(other_state::NONE, Release);

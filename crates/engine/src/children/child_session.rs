@@ -23,7 +23,7 @@ impl ChildSession {
         let args = InjectArgs {
             mode: mode::RESUME,
             session_fd: e.fds.own,
-            options: e.args.options & !option::FAULT_LIST,
+            options: e.args.options & !(option::FAULT_LIST | option::HISTORY),
             generation: 0,
             pid: 0,
             ..e.args

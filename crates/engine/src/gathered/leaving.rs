@@ -4,7 +4,9 @@ use super::{is_any, slow_down_waits};
 use crate::calls::joined;
 use crate::commit;
 use crate::control::control;
+use crate::history;
 use crate::operation::{is_ready, wait_ready, Operation, POLLOUT};
+use crate::retrace;
 use crate::state::Engine;
 use crate::sys::{err, nr, syscall, tsc};
 use crate::thread::{pending_bit, Thread};
@@ -91,9 +93,17 @@ fn leave(e: &mut Engine) -> Left {
 fn make(e: &mut Engine, operation: &mut Operation) -> Left {
     let left = loop {
         let Some(call) = e.gathered.kept.next(operation.done) else { break Left::Nothing };
+        let before = if retrace::is_on() { retrace::made(e, &call) } else { 0 };
+        if before > 0 {
+            operation.advance(before);
+            continue;
+        }
         let is_resumed = operation.was_found();
         match operation.run(e, joined::entry(&call)) {
-            n @ 1.. => operation.advance(n as u64),
+            n @ 1.. => {
+                history::sent(e, &call, 0, n as u64);
+                operation.advance(n as u64);
+            }
             err::EAGAIN => break Left::Full(call.fd()),
             err::EINTR | err::ECANCELED => break Left::Interrupted,
             r => {

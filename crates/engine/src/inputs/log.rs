@@ -3,13 +3,16 @@
 use super::noting::forget_under_way;
 use crate::descriptors::source_by;
 use crate::dispatch;
+use crate::history::ring;
 use crate::mutant::without;
 use crate::replies;
+use crate::retrace;
 use crate::scratch;
 use crate::state::{journal, object, Engine};
 use crate::unnamed;
 use bytemuck::{Pod, Zeroable};
 use outlast_image::descriptor::Descriptor;
+use outlast_image::history::{bytes, record, Record};
 use outlast_image::mutant::Mutant;
 use outlast_store::{MappedRegion, Store};
 
@@ -36,6 +39,8 @@ pub struct Head {
 enum Place {
     Journal(u64),
     Object(u64),
+    /// Of the history.
+    Past(u64),
 }
 
 /// A piece of input.
@@ -141,6 +146,14 @@ fn copy(store: &mut Store<'static, MappedRegion>, piece: &Piece, to: &mut [u8]) 
             to.copy_within(from.min(n)..n, 0);
             n.saturating_sub(from)
         }
+        Place::Past(at) => {
+            let Some(record) = record(ring(), at, u64::MAX) else { return 0 };
+            let rest = bytes(ring(), at, &record).and_then(|bytes| bytes.get(piece.taken as usize..));
+            let rest = rest.unwrap_or(&[]);
+            let n = rest.len().min(to.len());
+            to[..n].copy_from_slice(&rest[..n]);
+            n
+        }
         Place::Journal(at) => {
             let Some((_, bytes, _)) = store.journal_read(at) else { return 0 };
             let bytes = bytes.get(from..).unwrap_or(&[]);
@@ -176,7 +189,7 @@ fn were_others(e: &mut Engine) -> bool {
 /// anew holds what was read since the commit.
 fn renew(e: &mut Engine, piece: &Piece) -> Option<u64> {
     let fd = dead_source(e, piece.head.source).unwrap_or(piece.head.fd);
-    let is_void = matches!(piece.place, Place::Journal(_)) && unnamed::is_whole(e, fd);
+    let is_void = !matches!(piece.place, Place::Object(_)) && unnamed::is_whole(e, fd);
     if is_void {
         None
     } else {
@@ -213,6 +226,10 @@ pub fn load(e: &mut Engine, cold: bool) {
         e.inputs.add(bytemuck::pod_read_unaligned(head), Place::Object(key));
         e.inputs.objects += 1;
     }
+    retrace::load(e, &mut |e, at, past| {
+        let Record { source, fd, result, .. } = *past;
+        e.inputs.add(Head { source, fd, result, part: 0, after: 0 }, Place::Past(at));
+    });
     let log = &mut e.inputs;
     if let Some(store) = &mut e.store {
         store.journal_for_each(&mut |at, kind, bytes| {

@@ -15,7 +15,7 @@ mod noting;
 pub mod readiness;
 mod serving;
 
-pub use log::{forget, load, save, Log};
+pub use log::{forget, load, save, Head, Log};
 pub use noting::{has_room, recover, source_of, take, Noted};
 pub use serving::serve_again;
 

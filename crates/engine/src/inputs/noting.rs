@@ -4,6 +4,7 @@ use super::log::{Head, MOST};
 use crate::calls::message::{Vectors, DATA};
 use crate::calls::{input, unseen};
 use crate::dispatch::Call;
+use crate::history;
 use crate::operation::Operation;
 use crate::replies;
 use crate::ring;
@@ -88,7 +89,7 @@ pub fn source_of(e: &mut Engine, call: &Call) -> Option<u64> {
 /// Can one more read be noted before the next commit?
 #[inline]
 pub fn has_room(e: &mut Engine) -> bool {
-    let (objects, store) = (e.inputs.objects(), e.store());
+    let (kept, store) = (e.inputs.objects() + e.retrace.given(), e.store());
     let (seq, entries) = (store.seq(), store.journal_count());
     if e.noted.seq != seq {
         e.noted = Noted { seq, ..Noted::new() };
@@ -96,7 +97,7 @@ pub fn has_room(e: &mut Engine) -> bool {
     let most = if replies::are_free(e) { replies::READS } else { u16::MAX };
     e.is_settled
         && e.noted.count < most
-        && objects + (e.noted.count as usize) < MOST
+        && kept + (e.noted.count as usize) < MOST
         && e.noted.bytes < MOST_BYTES
         && e.noted.made < PARTS
         && entries < ENTRIES_MAX - RESERVE
@@ -160,6 +161,7 @@ fn note(e: &mut Engine, read: &UnderWay, result: i64) {
     entry[HEAD..].copy_from_slice(unsafe { core::slice::from_raw_parts(DATA as *const u8, len) });
     // There is room: see `has_room`.
     let _ = e.store().journal_append(journal::INPUT, entry);
+    history::took(e, &head, e.noted.seq, &entry[HEAD..]);
     e.noted.count += 1;
     e.noted.bytes += len as u64;
 }

@@ -21,6 +21,7 @@ mod sums;
 
 pub use again::{are_owed_on, caught_up, closed, keep_back, leave, reached, refuse, sends_otherwise};
 pub use keeping::{load, save};
+pub use sending::each_piece;
 pub use shared::share;
 
 use crate::call_filters;
