@@ -156,9 +156,10 @@ mod tests {
         assert_eq!(somewhere_in_here(), 7);
         let process = Process::look(std::process::id() as i32);
         for (address, name) in [
-            (somewhere_in_here as fn() -> u64 as u64, "outlast_stacks::module::tests::somewhere_in_here"),
-            (super::demangled as fn(&str) -> String as u64, "outlast_stacks::module::demangled"),
+            (somewhere_in_here as fn() -> u64 as usize, "outlast_stacks::module::tests::somewhere_in_here"),
+            (super::demangled as fn(&str) -> String as usize, "outlast_stacks::module::demangled"),
         ] {
+            let address = address as u64;
             assert!(process.function(address).starts_with(&format!("{name} (")), "{}", process.function(address));
         }
     }

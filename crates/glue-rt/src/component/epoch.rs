@@ -65,7 +65,7 @@ pub(super) mod tests {
 
     use super::super::instance::Memory;
     use super::begin_epoch;
-    use crate::layout::{Control, CHANNELS, DONE, FAULT, IDLE, REQUEST, RUNNING, SLOTS, TORN};
+    use crate::layout::{Control, CHANNELS, DONE, FAULT, IDLE, REQUEST, RUNNING, SLOTS, TORN, WOKEN};
     use crate::memory::Shared;
     use crate::registry::{Noted, Registry};
     use crate::storage::{self, Resources};
@@ -139,12 +139,12 @@ pub(super) mod tests {
 
     #[test]
     fn a_call_whose_reply_went_astray_has_not_happened_and_is_known_to_be_torn() {
-        for bit in 0..32 {
+        // DONE written beside it, a bit of it that is another, and what is none at all.
+        let beside = [8, 16, 24].map(|shift| RUNNING | (DONE << shift));
+        for astray in beside.into_iter().chain([RUNNING ^ (1 << 4), RUNNING ^ (1 << 31), WOKEN + 1, u32::MAX]) {
             let memory = memory();
             begin_epoch(&memory);
             make(&memory);
-            // As it is where DONE was written beside it, and where a bit of it is another; but for what is a state.
-            let astray = if bit < 16 { RUNNING | DONE << 16 << bit % 8 } else { RUNNING ^ 1 << (bit % 28 + 4) };
             state(&memory).store(astray, SeqCst);
             assert!(begin_epoch(&memory));
             assert_eq!(state(&memory).load(SeqCst), TORN);
