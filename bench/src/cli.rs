@@ -70,12 +70,12 @@ impl Cli {
         let workshop = Workshop::open(&self.outlast()?)?;
         let mut reports = rounds::run(wanted, self.rounds, &workshop);
         reports.retain(|report| self.wants(&report.promise.id));
-        match self.json {
+        say(&match self.json {
             true => {
-                println!("{}", json::text(&machine, &reports).map_err(|e| Failure::Kernel("write JSON", e.into()))?)
+                format!("{}\n", json::text(&machine, &reports).map_err(|e| Failure::Kernel("write JSON", e.into()))?)
             }
-            false => print!("{}", table::text(&machine, &reports)),
-        }
+            false => table::text(&machine, &reports),
+        })?;
         let missed = reports.iter().any(|report| report.verdict == Verdict::Missed);
         Ok(ExitCode::from(u8::from(self.check && missed)))
     }

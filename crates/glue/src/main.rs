@@ -1,6 +1,6 @@
 //! The command `glue`.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -74,6 +74,15 @@ fn main() -> ExitCode {
     }
 }
 
+/// On standard output, which somebody may have read enough of.
+fn put(text: &str) -> Result<(), String> {
+    let mut output = std::io::stdout();
+    match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => Err(format!("cannot write: {e}")),
+        _ => Ok(()),
+    }
+}
+
 /// False: the interface has errors, which have been shown.
 fn run(command: Command) -> Result<bool, String> {
     match command {
@@ -81,7 +90,7 @@ fn run(command: Command) -> Result<bool, String> {
             let text = read(&file)?;
             let (interface, diagnostics) = understand(&text);
             match json {
-                true => println!("{}", as_json(&text, &diagnostics)),
+                true => put(&format!("{}\n", as_json(&text, &diagnostics)))?,
                 false => show(&file, &text, &diagnostics),
             }
             Ok(interface.is_some())
@@ -107,7 +116,7 @@ fn run(command: Command) -> Result<bool, String> {
             let picture = graph::svg(&interface);
             match output {
                 Some(path) => write(&path, &picture)?,
-                None => print!("{picture}"),
+                None => put(&picture)?,
             }
             Ok(true)
         }
@@ -117,7 +126,9 @@ fn run(command: Command) -> Result<bool, String> {
         }
         Command::Completions { shell } => {
             let mut command = <Cli as clap::CommandFactory>::command();
-            clap_complete::generate(shell, &mut command, "glue", &mut std::io::stdout());
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut command, "glue", &mut script);
+            put(&String::from_utf8_lossy(&script))?;
             Ok(true)
         }
         Command::Manual { folder } => {

@@ -135,3 +135,25 @@ fn no_cut_of_an_interface_makes_it_panic() {
     let deep = format!("{INFO}int f(int {}x", "desc(".repeat(100_000));
     assert!(outlast_glue::understand(&deep).0.is_none());
 }
+
+#[test]
+fn who_reads_no_further_ends_no_command_in_an_error() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = format!(
+        "{INFO}sm_creation(a);\nsm_transition(a, b);\ndesc_data_retval(long, d)\na(void);\nint b(long desc(d));\n"
+    );
+    std::fs::write(folder.path().join("it.glue"), text).expect("a file");
+    for arguments in [&["graph", "it.glue"][..], &["check", "--json", "it.glue"], &["completions", "bash"]] {
+        let (reader, writer) = std::os::unix::net::UnixStream::pair().expect("a connection");
+        drop(reader);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_glue"));
+        let output = command
+            .args(arguments)
+            .current_dir(folder.path())
+            .stdout(std::os::fd::OwnedFd::from(writer))
+            .stderr(std::process::Stdio::piped());
+        let output = output.spawn().and_then(std::process::Child::wait_with_output).expect("glue runs");
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(output.stderr.is_empty(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}

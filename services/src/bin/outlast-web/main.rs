@@ -62,9 +62,10 @@ fn serve(options: &Options, signals: &SigSet) -> Result<(), Failure> {
     more_descriptors();
     let running = start::start(options)?;
     let (address, files, bytes) = (running.address, running.files, running.bytes);
-    println!("outlast-web: http://{address}/ has {files} files, {bytes} bytes");
+    let mut output = std::io::stdout();
     // Who does not read it may be gone.
-    let _ = std::io::stdout().flush();
+    let _ = writeln!(output, "outlast-web: http://{address}/ has {files} files, {bytes} bytes")
+        .and_then(|()| output.flush());
     while signals.wait().is_err() {}
     failure::ending();
     running.end()
