@@ -10,10 +10,12 @@ use std::process::{Command, Output, Stdio};
 use support::obedient::{Obedient, OFTEN};
 use support::{kill, said, until, Home};
 
-/// Another outlast, at another place; by another process, so that no test has it open for writing.
+/// Another outlast, at another place: of the build that OUTLAST_OTHER names, or else of this one. By another process, so that no test has it open
+/// for writing.
 fn another(home: &Home) -> PathBuf {
     let path = home.file("outlast");
-    let copied = Command::new("/usr/bin/cp").arg(env!("CARGO_BIN_EXE_outlast")).arg(&path).status().unwrap();
+    let build = std::env::var_os("OUTLAST_OTHER").unwrap_or(env!("CARGO_BIN_EXE_outlast").into());
+    let copied = Command::new("/usr/bin/cp").arg(build).arg(&path).status().unwrap();
     assert!(copied.success());
     path
 }
