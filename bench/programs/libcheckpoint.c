@@ -1,6 +1,7 @@
 // Loaded before a program: checkpoints of it as others make them, by a timer, for as long as CHECKPOINT says how.
 //   fork:  a child is kept that shares all pages until they are written, and replaces the one before (a shadow process)
-//   dump:  every page that is there is copied
+//   dump:  every page that is there is copied, and copied back when a signal is to end the program (SIGSEGV and its like): it goes on
+//          from there, with whatever the kernel has of it as it is now
 //   count: nothing is kept; counted is what was written, by arming all pages anew
 // At the program's end the file CHECKPOINT_RESULT has a line for each checkpoint: what it took in nanoseconds, the pages that were
 // there and those that were written, each of these as data, bss, heap, stack, data of libraries, other.
@@ -25,7 +26,7 @@
 
 #include "written.h"
 
-enum { PAGE = 4096, KINDS = 6, MOST = 4096, MAPS = 1 << 20, FRAMES = 1 << 16 };
+enum { PAGE = 4096, KINDS = 6, MOST = 4096, MAPS = 1 << 20, FRAMES = 1 << 16, HANDLER_STACK = 1 << 16, PIECES = 1 << 16 };
 enum kind { DATA, BSS, HEAP, STACK, LIBRARY, OTHER };
 
 struct line {
@@ -33,12 +34,19 @@ struct line {
     uint32_t present[KINDS], written[KINDS];
 };
 
-static struct line lines[MOST];
-static unsigned made;
+// Not among what is counted and copied: in pages of its own.
+static struct {
+    struct line lines[MOST];
+    unsigned made;
+    size_t copied, piece_count;
+    // What was copied, in the order of the copy, and the registers from which the program is to go on: where the kernel put them.
+    struct iovec pieces[PIECES];
+    void *registers;
+} __attribute__((aligned(PAGE))) kept;
 static const char *how, *result;
-static char *maps, *copy;
+static char *maps, *copy, *handler_stack;
 static uint64_t *frames;
-static size_t copy_len, copied;
+static size_t copy_len;
 static pid_t program, shadow;
 static int faults = -1, pagemap = -1;
 static char own[4096];
@@ -74,9 +82,12 @@ static uint64_t hex(const char **at) {
     }
 }
 
-static int is_ours(uint64_t begin) {
-    return begin == (uint64_t)maps || begin == (uint64_t)copy || begin == (uint64_t)frames ||
-           (begin <= (uint64_t)lines && (uint64_t)lines < begin + sizeof lines);
+static int is_ours(uint64_t begin, uint64_t end) {
+    const void *all[] = {maps, copy, frames, handler_stack, &kept};
+    for (unsigned i = 0; i < sizeof all / sizeof *all; i++)
+        if (begin <= (uint64_t)all[i] && (uint64_t)all[i] < end)
+            return 1;
+    return 0;
 }
 
 // What a shadow process shares needs no look at the mappings.
@@ -117,10 +128,11 @@ static void look_at(uint64_t begin, uint64_t end, enum kind kind, struct line *l
             }
             size_t len = (run - i) * PAGE;
             line->present[kind] += run - i;
-            if (keep && copied + len <= copy_len) {
-                struct iovec to = {copy + copied, len}, from = {(void *)(at + i * PAGE), len};
+            if (keep && kept.copied + len <= copy_len && kept.piece_count < PIECES) {
+                struct iovec to = {copy + kept.copied, len}, from = {(void *)(at + i * PAGE), len};
                 process_vm_readv(program, &to, 1, &from, 1, 0);
-                copied += len;
+                kept.pieces[kept.piece_count++] = from;
+                kept.copied += len;
             }
             i = run;
         }
@@ -162,7 +174,7 @@ static void each_mapping(struct line *line, int keep, int arm) {
         memcpy(path, from ? from : "", len);
         path[len] = 0;
         at += rest + (end_of_line != NULL);
-        if (rights[1] != 'w' || rights[3] != 'p' || is_ours(begin))
+        if (rights[1] != 'w' || rights[3] != 'p' || is_ours(begin, end))
             continue;
         enum kind kind = OTHER;
         if (slash)
@@ -186,20 +198,47 @@ static void each_mapping(struct line *line, int keep, int arm) {
         line->ns = arming;
 }
 
-static void checkpoint(int signal) {
-    (void)signal;
-    if (made == MOST)
+static void checkpoint(int signal, siginfo_t *info, void *context) {
+    (void)signal, (void)info;
+    if (kept.made == MOST)
         return;
-    struct line *line = &lines[made++];
+    struct line *line = &kept.lines[kept.made++];
     uint64_t began = now();
     if (*how == 'f')
         keep_shadow();
     else if (*how == 'd')
-        copied = 0, each_mapping(line, 1, 0);
+        kept.copied = kept.piece_count = 0, kept.registers = context, each_mapping(line, 1, 0);
     else
         each_mapping(line, 0, 0), each_mapping(line, 0, 1);
     if (*how != 'c')
         line->ns = now() - began;
+}
+
+// The program was to end. Its stack is one of the pieces: this runs on another one.
+static void go_back(int signal) {
+    (void)signal;
+    size_t from = 0;
+    for (size_t i = 0; i < kept.piece_count; i++) {
+        struct iovec back = {copy + from, kept.pieces[i].iov_len};
+        // Of what is not mapped any more nothing is written.
+        process_vm_writev(program, &back, 1, &kept.pieces[i], 1, 0);
+        from += kept.pieces[i].iov_len;
+    }
+    // As the handler in which it was copied would return.
+    __asm__ volatile("mov %0, %%rsp\n\tmov $15, %%eax\n\tsyscall" : : "r"(kept.registers) : "memory");
+    __builtin_unreachable();
+}
+
+static void go_back_on_fatal_signals(void) {
+    static const int fatal[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
+    stack_t stack = {.ss_sp = handler_stack, .ss_size = HANDLER_STACK};
+    struct sigaction action = {.sa_handler = go_back, .sa_flags = SA_ONSTACK};
+    sigfillset(&action.sa_mask);
+    int failed = sigaltstack(&stack, NULL);
+    for (unsigned i = 0; i < sizeof fatal / sizeof *fatal; i++)
+        failed |= sigaction(fatal[i], &action, NULL);
+    if (failed)
+        _exit(99);
 }
 
 static void *room(size_t len) {
@@ -218,7 +257,7 @@ __attribute__((constructor)) static void begin(void) {
     ssize_t len = readlink("/proc/self/exe", own, sizeof own - 1);
     own[len > 0 ? len : 0] = 0;
     copy_len = (size_t)4 << 30;
-    maps = room(MAPS), frames = room(FRAMES * 8), copy = room(copy_len);
+    maps = room(MAPS), frames = room(FRAMES * 8), copy = room(copy_len), handler_stack = room(HANDLER_STACK);
     pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
     if (*how == 'c') {
         faults = syscall(SYS_userfaultfd, O_CLOEXEC);
@@ -228,11 +267,15 @@ __attribute__((constructor)) static void begin(void) {
             _exit(99);
         }
     }
-    if (!maps || !frames || !copy || pagemap < 0)
+    if (!maps || !frames || !copy || !handler_stack || pagemap < 0)
         _exit(99);
-    struct sigaction action = {.sa_handler = checkpoint, .sa_flags = SA_RESTART};
+    struct sigaction action = {.sa_sigaction = checkpoint, .sa_flags = SA_RESTART | SA_SIGINFO};
+    // What is to end the program waits until a copy is whole.
+    sigfillset(&action.sa_mask);
     sigaction(SIGRTMAX - 3, &action, NULL);
     struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGRTMAX - 3};
+    if (*how == 'd')
+        go_back_on_fatal_signals();
     timer_t timer;
     uint64_t ns = strtoull(ms, NULL, 10) * 1000000;
     struct timespec every = {ns / 1000000000, ns % 1000000000};
@@ -249,12 +292,12 @@ __attribute__((destructor)) static void end(void) {
     FILE *file = fopen(result, "w");
     if (!file)
         return;
-    for (unsigned i = 0; i < made; i++) {
-        fprintf(file, "%llu", (unsigned long long)lines[i].ns);
+    for (unsigned i = 0; i < kept.made; i++) {
+        fprintf(file, "%llu", (unsigned long long)kept.lines[i].ns);
         for (unsigned k = 0; k < KINDS; k++)
-            fprintf(file, " %u", lines[i].present[k]);
+            fprintf(file, " %u", kept.lines[i].present[k]);
         for (unsigned k = 0; k < KINDS; k++)
-            fprintf(file, " %u", lines[i].written[k]);
+            fprintf(file, " %u", kept.lines[i].written[k]);
         fputc('\n', file);
     }
     fclose(file);

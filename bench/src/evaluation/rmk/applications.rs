@@ -177,21 +177,31 @@ fn round(
     Ok((round, conditions))
 }
 
+/// Where the library leaves what its checkpoints were.
+fn checkpoints(workshop: &Workshop) -> PathBuf {
+    workshop.work(User::Own).join("checkpoints")
+}
+
+/// The environment of a program before which the library is loaded (`libcheckpoint.c`), that it makes checkpoints in this way.
+pub fn library(how: &str, interval_ms: u64, workshop: &Workshop) -> Vec<(&'static str, OsString)> {
+    vec![
+        ("LD_PRELOAD", workshop.executable("libcheckpoint.so").into()),
+        ("CHECKPOINT", how.into()),
+        ("CHECKPOINT_MS", interval_ms.to_string().into()),
+        ("CHECKPOINT_RESULT", checkpoints(workshop).into()),
+    ]
+}
+
 fn run(program: Program, how: How, extent: Extent, workshop: &Workshop) -> Outcome<Ran> {
-    let result = workshop.work(User::Own).join("checkpoints");
+    let result = checkpoints(workshop);
     // Of the run before.
     let _ = fs::remove_file(&result);
     let interval = interval_ms(extent.quick);
     let every = format!("{interval}ms");
     let options = ["--commit", "manual", "--every", &every];
     let side = if how == How::Protected { Side::Protected(&options) } else { Side::Native };
-    let env: Vec<(&str, OsString)> = match how {
-        How::Library(word) => vec![
-            ("LD_PRELOAD", workshop.executable("libcheckpoint.so").into()),
-            ("CHECKPOINT", word.into()),
-            ("CHECKPOINT_MS", interval.to_string().into()),
-            ("CHECKPOINT_RESULT", result.clone().into()),
-        ],
+    let env = match how {
+        How::Library(word) => library(word, interval, workshop),
         _ => Vec::new(),
     };
     let counters = |running: &mut Running| -> Outcome<[u64; 2]> {

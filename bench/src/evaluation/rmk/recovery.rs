@@ -1,5 +1,6 @@
 //! Table 9: a server is killed again and again while a client asks, and what the client sees of it.
 
+use super::applications::library;
 use super::results::Approach;
 use super::throughput::Modules;
 use super::web::Site;
@@ -10,6 +11,7 @@ use crate::launch::Side;
 use crate::workshop::Workshop;
 use fastrand::Rng;
 use rustix::process::{kill_process, Signal};
+use std::ffi::OsString;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::time::{Duration, Instant};
@@ -17,6 +19,7 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Restart,
+    Dump,
     Checkpoint,
     Visible,
     Server,
@@ -24,17 +27,25 @@ pub enum Kind {
 
 /// No reply takes so long.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// One that a memory dump has lost does not come, however long one waits.
+const PATIENCE_WITH_DUMP: Duration = Duration::from_millis(250);
+/// Between memory dumps, and until the first one is there.
+const DUMPS_MS: u64 = 2000;
+const FIRST_DUMP: Duration = Duration::from_millis(DUMPS_MS + 500);
 /// So often a connection is asked on: lighttpd ends one of its own accord after 65535 requests.
 const REQUESTS: u64 = 10_000;
-/// For the price of a request without kills.
+/// For the price of a request without kills: clients, and turns of both servers in each of the rounds.
 const CLIENTS: u32 = 20;
+const TURNS: usize = 4;
+const TURN: Duration = Duration::from_secs(1);
 
 impl Kind {
-    pub const ALL: [Self; 4] = [Self::Restart, Self::Checkpoint, Self::Visible, Self::Server];
+    pub const ALL: [Self; 5] = [Self::Restart, Self::Dump, Self::Checkpoint, Self::Visible, Self::Server];
 
     fn name(self) -> &'static str {
         match self {
             Self::Restart => "restart",
+            Self::Dump => "memory dump",
             Self::Checkpoint => "checkpoint",
             Self::Visible => "visible",
             Self::Server => "server",
@@ -44,6 +55,7 @@ impl Kind {
     fn what(self) -> &'static str {
         match self {
             Self::Restart => "the server is started again when it has died",
+            Self::Dump => "its memory is copied every two seconds, within its own process, and copied back when SIGSEGV is to end it",
             Self::Checkpoint => "a commit every two seconds",
             Self::Visible => "a commit before whatever others can see",
             Self::Server => "the same, but for replies, of which it is logged how much was sent",
@@ -52,11 +64,40 @@ impl Kind {
 
     fn side(self) -> Side<'static> {
         match self {
-            Self::Restart => Side::Native,
+            Self::Restart | Self::Dump => Side::Native,
             Self::Checkpoint => Modules::Checkpoint.side(),
             Self::Visible => Modules::Visible.side(),
             Self::Server => Modules::Server.side(),
         }
+    }
+}
+
+impl Kind {
+    fn environment(self, workshop: &Workshop) -> Vec<(&'static str, OsString)> {
+        match self {
+            Self::Dump => library("dump", DUMPS_MS, workshop),
+            _ => Vec::new(),
+        }
+    }
+
+    /// How the server dies. Of who is killed by force nothing is left that could copy anything back.
+    fn signal(self) -> Signal {
+        match self {
+            Self::Dump => Signal::SEGV,
+            _ => Signal::KILL,
+        }
+    }
+
+    fn patience(self) -> Duration {
+        match self {
+            Self::Dump => PATIENCE_WITH_DUMP,
+            _ => PATIENCE,
+        }
+    }
+
+    /// Is its state as it was a while ago, after a recovery?
+    fn loses_replies(self) -> bool {
+        matches!(self, Self::Restart | Self::Dump)
     }
 }
 
@@ -66,7 +107,7 @@ fn kills(extent: Extent) -> usize {
 
 /// Tenths of a second that one approach takes.
 pub fn tenths(extent: Extent) -> u64 {
-    kills(extent) as u64 / 2 + 60
+    kills(extent) as u64 / 2 + extent.of(5, 1) as u64 * (extent.of(TURNS, 1) as u64 * 2 + 2) * 10
 }
 
 pub fn measure(kind: Kind, extent: Extent, workshop: &Workshop, progress: &Progress) -> Approach {
@@ -80,21 +121,34 @@ pub fn measure(kind: Kind, extent: Extent, workshop: &Workshop, progress: &Progr
 }
 
 fn price(kind: Kind, extent: Extent, approach: &mut Approach, workshop: &Workshop, progress: &Progress) -> Outcome<()> {
-    let time = Duration::from_secs(1);
     if kind == Kind::Restart {
         return Ok(());
     }
-    for _ in 0..extent.of(5, 1) {
-        let mut pair = [0.0; 2];
-        for (at, side) in [Side::Native, kind.side()].into_iter().enumerate() {
-            let mut server = Site::make(workshop, extent.seed)?.serve(workshop, side, &[])?;
-            // Sites of system calls are rewritten in the first instants.
-            server.load(workshop, CLIENTS, time, extent.seed)?;
-            pair[at] = server.load(workshop, CLIENTS, time, extent.seed)?.0.processor_us;
-            server.end()?;
+    for number in 0..extent.of(5, 1) {
+        let site = Site::make(workshop, extent.seed)?;
+        let mut native = site.serve(workshop, Side::Native, &[])?;
+        let mut ours = site.serve(workshop, kind.side(), &kind.environment(workshop))?;
+        let mut load = |of_ours: bool| -> Outcome<f64> {
+            let server = if of_ours { &mut ours } else { &mut native };
+            let used = server.load(workshop, CLIENTS, TURN, extent.seed)?.0.processor_us;
+            progress.passed(TURN);
+            Ok(used)
+        };
+        // Sites of system calls are rewritten in the first instants.
+        load(false)?;
+        load(true)?;
+        // In turn: whatever changes on the machine concerns both.
+        for turn in 0..extent.of(TURNS, 1) {
+            approach.pairs_us.push(match (number + turn) % 2 {
+                0 => [load(false)?, load(true)?],
+                _ => {
+                    let first = load(true)?;
+                    [load(false)?, first]
+                }
+            });
         }
-        approach.pairs_us.push(pair);
-        progress.passed(time);
+        native.end()?;
+        ours.end()?;
     }
     Ok(())
 }
@@ -103,6 +157,7 @@ fn price(kind: Kind, extent: Extent, approach: &mut Approach, workshop: &Worksho
 struct Client<'a> {
     site: &'a Site,
     port: u16,
+    patience: Duration,
     connection: Option<TcpStream>,
     random: Rng,
     /// What it was told when its connection broke.
@@ -129,7 +184,7 @@ impl Client<'_> {
         }
         if self.connection.is_none() {
             let connection = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).ok()?;
-            connection.set_read_timeout(Some(PATIENCE)).ok()?;
+            connection.set_read_timeout(Some(self.patience)).ok()?;
             self.connection = Some(connection);
         }
         let request = format!("GET /p{page}.html HTTP/1.1\r\nHost: here\r\n\r\n");
@@ -176,8 +231,8 @@ impl Client<'_> {
 }
 
 impl Approach {
-    fn broke(&mut self, client: &Client, reply: &Reply, when: &str) {
-        if *reply == Reply::Broken && self.name != Kind::Restart.name() {
+    fn broke(&mut self, kind: Kind, client: &Client, reply: &Reply, when: &str) {
+        if *reply == Reply::Broken && !kind.loses_replies() {
             self.breaks.push(format!("{when}: {}", client.told));
         }
     }
@@ -198,11 +253,15 @@ fn kill_again_and_again(
     progress: &Progress,
 ) -> Outcome<()> {
     let site = Site::make(workshop, extent.seed)?;
-    let mut server = site.serve(workshop, kind.side(), &[])?;
+    let mut server = site.serve(workshop, kind.side(), &kind.environment(workshop))?;
+    if kind == Kind::Dump {
+        std::thread::sleep(FIRST_DUMP);
+    }
     let port = server.port;
     let mut client = Client {
         site: &site,
         port,
+        patience: kind.patience(),
         connection: None,
         random: Rng::with_seed(extent.seed),
         told: String::new(),
@@ -219,7 +278,7 @@ fn kill_again_and_again(
                 _ if number == 0 => return Err(Failure::Unreadable("lighttpd".into(), "a wrong reply".into())),
                 reply => {
                     seen[usize::from(reply == Reply::Wrong)] = true;
-                    approach.broke(&client, &reply, "later");
+                    approach.broke(kind, &client, &reply, "later");
                 }
             }
         }
@@ -227,7 +286,7 @@ fn kill_again_and_again(
         // Every other time a request is on its way.
         let mut asked = if client.random.bool() { Some(client.ask()) } else { None };
         let killed = Instant::now();
-        kill_process(server.running.program_pid()?, Signal::KILL).tried("kill the server")?;
+        kill_process(server.running.program_pid()?, kind.signal()).tried("kill the server")?;
         if kind == Kind::Restart {
             server.running.wait()?;
             server = site.serve_at(workshop, port)?;
@@ -238,7 +297,7 @@ fn kill_again_and_again(
                 Reply::Right => break,
                 reply => {
                     seen[usize::from(reply == Reply::Wrong)] = true;
-                    approach.broke(&client, &reply, "at once");
+                    approach.broke(kind, &client, &reply, "at once");
                 }
             }
             if killed.elapsed() > PATIENCE * 4 {
