@@ -28,6 +28,13 @@ impl Summary {
     }
 }
 
+/// The mean of the middle half. `values` is not empty.
+pub fn middle(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let half = &values[values.len() / 4..values.len() - values.len() / 4];
+    half.iter().sum::<f64>() / half.len() as f64
+}
+
 /// Between the two nearest values, in proportion. `sorted` is not empty.
 fn quantile(sorted: &[f64], q: f64) -> f64 {
     let at = q * (sorted.len() - 1) as f64;
@@ -48,6 +55,12 @@ mod tests {
     #[test]
     fn an_even_number_of_runs_has_its_median_between_two() {
         assert_eq!(Summary::of(&[1.0, 2.0, 4.0, 8.0]).unwrap().median, 3.0);
+    }
+
+    #[test]
+    fn the_middle_half_is_what_is_left_without_the_extremes() {
+        assert_eq!(middle(vec![900.0, 2.0, 4.0, -7.0]), 3.0);
+        assert_eq!(middle(vec![5.0]), 5.0);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 mod discount_checking;
 mod progress;
 mod report;
-mod rmk;
+pub mod rmk;
 mod section;
 mod surroundings;
 

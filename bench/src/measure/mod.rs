@@ -6,6 +6,7 @@ mod commit;
 mod computation;
 mod durable;
 mod generations;
+mod hang;
 mod interactive;
 mod memory;
 mod modules;
@@ -29,6 +30,7 @@ use commit::{Commit, Means};
 use computation::Computation;
 use durable::Durable;
 use generations::Generations;
+use hang::Hang;
 use interactive::Interactive;
 use memory::Memory;
 use modules::Modules;
@@ -82,6 +84,7 @@ pub fn all() -> Vec<Box<dyn Measurement>> {
         Box::new(Startup::Python),
         Box::new(Startup::Java),
         Box::new(Generations),
+        Box::new(Hang),
         Box::new(OsHang),
         Box::new(Memory { megabytes: 10 }),
         Box::new(Memory { megabytes: 500 }),

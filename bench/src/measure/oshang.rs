@@ -9,6 +9,7 @@ use crate::failure::{Failure, Outcome, Tried};
 use crate::measurement::{Collected, Measurement};
 use crate::processors::on_processor;
 use crate::promise::{Promise, Relation, Unit};
+use crate::statistics::middle;
 use crate::workshop::Workshop;
 use rustix::thread::sched_getcpu;
 use std::hint::black_box;
@@ -133,13 +134,6 @@ fn alternate(daemon: &Daemon, number: usize, mut work: impl FnMut(u64)) -> [f64;
     daemon.go_on(true);
     let [watched, alone] = took.map(middle);
     [watched * (1.0 + daemon_had[0] / passed[0]), alone * (1.0 + daemon_had[1] / passed[1])]
-}
-
-/// The mean of the middle half.
-fn middle(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let half = &values[values.len() / 4..values.len() - values.len() / 4];
-    half.iter().sum::<f64>() / half.len() as f64
 }
 
 fn switch(here: &mut UnixStream, count: u64) {

@@ -10,7 +10,7 @@ mod page;
 mod recovery;
 mod results;
 mod throughput;
-mod web;
+pub mod web;
 
 use super::progress::Progress;
 use super::report::{Evaluated, Origin, Report};

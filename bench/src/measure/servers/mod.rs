@@ -1,7 +1,7 @@
 //! Servers of several processes with clients that stay connected: throughput, processor time, and what a kill each second does to both.
 //! The server has one processor, its clients the other.
 
-mod clients;
+pub mod clients;
 mod site;
 mod tree;
 
