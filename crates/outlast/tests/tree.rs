@@ -5,6 +5,7 @@ mod support;
 
 use support::tree::{any, assert_same, kill, native, outlasts, programs, start, youngest, Harassment, NOBODY};
 use support::{finish, said, until, Home};
+use std::time::Duration;
 
 /// A pipeline whose two sides are shells, one of which starts a program for each line.
 const PIPELINE: &str = "i=0; while [ $i -lt 40 ]; do echo \"line $i $(expr $i \\* 3)\"; i=$((i+1)); done |
@@ -381,4 +382,36 @@ fn another_supervisor_takes_a_tree_over() {
     }
     door.open();
     until("both statuses", || std::fs::read_to_string(&file).is_ok_and(|text| text == "7\n8\n"));
+}
+
+/// Its supervisor is killed again and again; who looks after it then has another one take over.
+fn outlasts_its_supervisors(seed: u64) {
+    let home = Home::new();
+    let file = home.file("out");
+    let script = format!("{{ {PIPELINE}\n}} > {out}; echo over >> {out}", out = file.display());
+    let mut child = start(&home, "it", &["sh", "-c", &script]);
+    let read = || std::fs::read_to_string(&file).unwrap_or_default();
+    let (mut random, mut kills) = (fastrand::Rng::with_seed(seed), 0);
+    until(&format!("the end, seed {seed}"), || {
+        std::thread::sleep(Duration::from_millis(random.u64(1..60)));
+        let supervisor = &home.status("it")["supervisor"];
+        if kills < 25 && supervisor.is_i64() {
+            support::kill(supervisor, libc::SIGKILL);
+            kills += 1;
+        }
+        read().ends_with("over\n")
+    });
+    child.wait().unwrap();
+    let wanted = native(&["sh", "-c", PIPELINE]);
+    assert_eq!(
+        read(),
+        format!("{}over\n", String::from_utf8_lossy(&wanted.stdout)),
+        "seed {seed}, {kills} kills\n{}",
+        said(&home.outlast(["log", "it"]).output().unwrap())
+    );
+}
+
+#[test]
+fn the_supervisor_of_a_tree_may_be_killed_at_any_moment() {
+    (0..6).for_each(outlasts_its_supervisors);
 }

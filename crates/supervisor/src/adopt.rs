@@ -211,7 +211,7 @@ impl Supervisor {
     }
 
     /// An execve was on its way when the supervisor died: the new image counts if it lives.
-    fn take_up_handover(&mut self, newer: Session) -> Result<(), Error> {
+    pub(crate) fn take_up_handover(&mut self, newer: Session) -> Result<(), Error> {
         let number = self.meta.generation + 1;
         if !is_alive(&newer) {
             self.folder.remove(&file_name("session", number));

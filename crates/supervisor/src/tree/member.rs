@@ -9,6 +9,7 @@ use crate::kin::Legacy;
 use crate::launch::Command;
 use crate::meta::{self, Meta};
 use crate::options::Options;
+use crate::orphans::newer_session;
 use crate::processes;
 use crate::program_folder::ProgramFolder;
 use crate::session::Session;
@@ -86,6 +87,7 @@ impl Left {
         let lock = folder.lock().ok()??;
         let stores = StorePlace::beside(&folder).ok()?;
         promote(&folder, &stores, meta.generation).ok()?;
+        let newer = newer_session(&folder);
         let argv: Vec<OsString> = meta.argv.iter().map(|arg| arg.to_os_string()).collect();
         let command = Command::new(&meta.exe.to_path(), &argv).ok()?;
         let decides = root.decides.for_another(folder.name(), &mut meta.options).ok()?;
@@ -104,6 +106,9 @@ impl Left {
         supervisor.adopted = true;
         supervisor.is_unborn = supervisor.generation.control().other_state.load(Acquire) == other_state::SPAWNED;
         supervisor.may_choose_pid = root.may_choose_pid;
+        if let Some(newer) = newer {
+            supervisor.take_up_handover(newer).ok()?;
+        }
         Some(Member { number, parent, supervisor, is_known: false, last: Legacy::default() })
     }
 }

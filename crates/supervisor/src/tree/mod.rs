@@ -141,6 +141,8 @@ impl Supervisor {
                 }
             }
         }
+        // What rang meanwhile was heard by those that were seen to, also where it rang for a birth.
+        tree.look_for_births(self);
         tree.compare_numbers(self);
         tree.serve_requests(self);
         tree.resend(self);
