@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::exec::Handover;
 use crate::generation::{file_name, Generation};
 use crate::log::{Entry, Kind};
-use crate::orphans::{is_alive, newer_session};
+use crate::orphans::{bury, is_alive, is_resumable, newer_session};
 use crate::program_folder::Lock;
 use crate::remains::Remains;
 use crate::session::Session;
@@ -74,6 +74,9 @@ pub fn adopt(name: &str, lock: Option<RawFd>, load: Load<'_>) -> Result<(), Erro
     let newer = newer_session(remains.folder());
     if !is_alive(&session) && !newer.as_ref().is_some_and(is_alive) {
         // Nothing is left but the store: that is for the person to resume, where the person is.
+        if !is_resumable(&session) {
+            bury(remains.folder());
+        }
         return Ok(());
     }
     // Where the program began is where a fresh process for it would begin; if that is gone, anywhere is as good.
@@ -144,7 +147,8 @@ impl Supervisor {
         self.settle_respawn();
         self.tell_engine();
         let program = self.holder(self.generation.control().program_pid.load(Acquire));
-        if origin == Origin::Other {
+        // Those of one that goes on by itself are its own business: whoever reads them may wait for their end.
+        if origin == Origin::Other && self.meta.first_ended.is_none() {
             self.take_standard_streams(program.or((self.anchor > 0).then_some(self.anchor)));
         }
         self.pid = program.unwrap_or(0);

@@ -67,16 +67,17 @@ fn ask(folder: &ProgramFolder, what: u32) -> Result<Session, Error> {
 
 /// Ends the program for good: by SIGTERM, and by SIGKILL if it has not ended after `patience`.
 pub fn stop(folder: &ProgramFolder, patience: Duration) -> Result<(), Error> {
-    let session = folder.open_session().map_err(|_| Error::NotRunning(folder.name().into()))?;
+    let mut session = folder.open_session().map_err(|_| Error::NotRunning(folder.name().into()))?;
     if supervisor(folder).is_none() && !is_alive(&session) {
         // Of one that is dead nothing can be stopped; who resumes it wants it to go on.
         return Err(Error::NotRunning(folder.name().into()));
     }
-    let control = session.control();
-    control.stopping.store(1, Release);
     let asked = Instant::now();
     let (mut hit, mut last) = (0, None);
     while folder.has("session") {
+        // Another process of it may have taken the first one's place.
+        session = folder.open_session().unwrap_or(session);
+        session.control().stopping.store(1, Release);
         last = Meta::read(folder).ok().map(|meta| meta.supervisor).or(last);
         // It may be between two processes: whichever there is gets each signal once.
         if let Some(pid) = status::program(&session, supervisor(folder)) {

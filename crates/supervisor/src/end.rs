@@ -1,5 +1,7 @@
 //! How a process ended.
 
+use crate::names;
+
 /// What waiting for a process told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
@@ -10,6 +12,14 @@ pub enum End {
 }
 
 impl End {
+    /// For the log.
+    pub fn words(self) -> String {
+        match self {
+            Self::Exited(status) => format!("exit {status}"),
+            Self::Killed(signal) => names::signal(signal),
+        }
+    }
+
     /// From a wait status; `None` if the process only stopped or continued.
     pub fn of(status: i32) -> Option<Self> {
         if libc::WIFEXITED(status) {

@@ -254,7 +254,7 @@ impl Supervisor {
     }
 
     /// Describes the program that now runs, and gives the files of the new generation the names that count.
-    fn become_current(&mut self) {
+    pub(crate) fn become_current(&mut self) {
         if let Some(image) = processes::image_of(self.pid) {
             // From the kernel, and so free of NUL bytes.
             if let Ok(command) = Command::new(&image.exe, &image.argv) {

@@ -193,6 +193,7 @@ fn copy(
         changed: None,
         designated: None,
         policy: None,
+        first_ended: None,
         ..original.clone()
     };
     Ok((session, meta))

@@ -47,6 +47,11 @@ impl Generation {
         Self::new(folder, number, session, stores.create(number)?)
     }
 
+    /// The same under another number.
+    pub fn numbered(self, number: u32) -> Self {
+        Self { number, ..self }
+    }
+
     pub fn control(&self) -> &Control {
         self.session.control()
     }

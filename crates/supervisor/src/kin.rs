@@ -88,6 +88,12 @@ impl Kin {
         holder
     }
 
+    /// Watches what another one watched, too.
+    pub fn join(&mut self, other: Self) {
+        self.strangers.extend(other.strangers);
+        self.unreaped.extend(other.unreaped);
+    }
+
     /// Watches a process no longer whose end is known.
     pub fn forget(&mut self, pid: pid_t) {
         self.strangers.retain(|(known, _)| *known != pid);

@@ -45,6 +45,8 @@ pub enum Kind {
     GaveUp,
     /// The program ended.
     Exit,
+    /// The process that it began with ended, and another one of it has its place.
+    PassedOn,
     /// Another supervisor took the place of one that was gone.
     SupervisorRestarted,
     /// The supervisor became another outlast.

@@ -42,6 +42,7 @@ impl Kind {
             Self::AnchorRenewed => "e507c7cdae23f31ed832a73eafac0f64",
             Self::GaveUp => "b8a6e135a8aae4476dcb9801b8142d9f",
             Self::Exit => "66ef5709c85ad5e4c2ad8b446b6c2bae",
+            Self::PassedOn => "fbb4b4b08755dc9a26f7fecdfb76dbf7",
             Self::SupervisorRestarted => "e066e04900a68509d8db9480f57ce10b",
             Self::SupervisorUpgraded => "d70f0a9d7099a40964d438614a0428e2",
             Self::EngineError => "6bf3eef87788593a39db9c8b4d4b4341",

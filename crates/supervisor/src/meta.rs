@@ -2,6 +2,7 @@
 
 use crate::credentials::Record;
 use crate::encryption::Encryption;
+use crate::end::End;
 use crate::error::Error;
 use crate::options::Options;
 use crate::processes;
@@ -63,6 +64,9 @@ pub struct Meta {
     /// The policy's file: whoever reads others has no say.
     #[serde(default)]
     pub policy: Option<Text>,
+    /// How the process ended that it began with, if another one has taken its place.
+    #[serde(default)]
+    pub first_ended: Option<Ended>,
     /// How the program ended, once it has.
     pub ended: Option<Ended>,
 }
@@ -106,6 +110,15 @@ pub struct Made {
 pub enum Ended {
     Exited(i32),
     Killed(i32),
+}
+
+impl From<End> for Ended {
+    fn from(end: End) -> Self {
+        match end {
+            End::Exited(status) => Self::Exited(status),
+            End::Killed(signal) => Self::Killed(signal),
+        }
+    }
 }
 
 /// A string of the operating system: as text where it is UTF-8, else as its bytes.

@@ -78,7 +78,7 @@ pub fn newer_session(folder: &ProgramFolder) -> Option<Session> {
 }
 
 /// Starts `outlast supervise`, detached from the terminal, with the program's lock handed down.
-fn start_supervisor(name: &str, lock: &Lock) -> Result<(), Error> {
+pub fn start_supervisor(name: &str, lock: &Lock) -> Result<(), Error> {
     let fd = lock.file().as_raw_fd();
     let mut command = Command::new("/proc/self/exe");
     command.arg0("outlast").args([COMMAND, name, "--lock", &fd.to_string()]);

@@ -80,6 +80,11 @@ impl ProgramFolder {
         renameat(&self.dir, from, &self.dir, to).map_err(self.at(to))
     }
 
+    /// Takes a file out of another folder.
+    pub fn take(&self, from: &Self, file: &str, to: &str) -> Result<(), Error> {
+        renameat(&from.dir, file, &self.dir, to).map_err(self.at(to))
+    }
+
     /// Opens a file of the folder, never through a link, close-on-exec, mode 0600 if it is made.
     pub fn open_file(&self, file: &str, flags: OFlags) -> Result<OwnedFd, Error> {
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY;

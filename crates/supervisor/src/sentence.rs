@@ -21,6 +21,7 @@ impl Entry {
             Kind::AnchorRenewed => "made a new anchor".into(),
             Kind::GaveUp => format!("gave up: {cause}"),
             Kind::Exit => format!("ended: {cause}"),
+            Kind::PassedOn => format!("its first process ended: {cause}; another one of it goes on in its place"),
             Kind::SupervisorUpgraded => format!("its supervisor is {} now", cause),
             Kind::SupervisorRestarted => "another supervisor took over".into(),
             Kind::EngineError => format!("the engine failed: {cause}"),

@@ -200,6 +200,7 @@ fn describe(request: &Request, exe: PathBuf, stores: &StorePlace) -> Meta {
         changed: None,
         designated: request.begun.as_ref().map(|begun| begun.called.clone().into()),
         policy: request.begun.as_ref().and_then(|begun| begun.policy.clone()).map(Into::into),
+        first_ended: None,
         ended: None,
     }
 }

@@ -7,7 +7,7 @@ use crate::unreadable;
 use outlast_archive::{Place, Seal};
 use outlast_image::control::unreadable as why;
 use outlast_image::layout::STORE_LEN;
-use rustix::fs::{fstat, ftruncate, openat, renameat, statat, unlinkat, AtFlags, FileType, Mode, OFlags, CWD};
+use rustix::fs::{fstat, ftruncate, linkat, openat, renameat, statat, unlinkat, AtFlags, FileType, Mode, OFlags, CWD};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -95,6 +95,13 @@ impl StorePlace {
             true => Err(Error::Unreadable(self.path.join(file), unreadable::words(why::TOO_SHORT))),
             false => Err(self.failed(&file)(Errno::PERM)),
         }
+    }
+
+    /// The store that counts in another place is that of a generation here as well.
+    pub fn link(&self, from: &Self, number: u32) -> Result<(), Error> {
+        let file = self.file(number);
+        self.remove(number);
+        linkat(&from.dir, from.file(0), &self.dir, &file, AtFlags::empty()).map_err(self.failed(&file))
     }
 
     /// Makes the store of a generation the one that counts, if it is not yet.

@@ -13,7 +13,7 @@ use crate::keeping::Keeping;
 use crate::kin::{Change, Kin};
 use crate::launch::Command;
 use crate::log::{Entry, Kind, Log};
-use crate::meta::{Ended, Meta};
+use crate::meta::Meta;
 use crate::postponed::Postponed;
 use crate::program_folder::{Lock, ProgramFolder};
 use crate::progress::Bar;
@@ -21,8 +21,8 @@ use crate::respawn::Recovering;
 use crate::shortage::{Count, Shortage};
 use crate::signals::Signals;
 use crate::stores::StorePlace;
-use crate::tree::{Expected, Kindred, Sent, Tree};
-use crate::{again, futex, names, oom_score, privileges, reports};
+use crate::tree::{Expected, Kindred, Over, Sent, Tree};
+use crate::{again, futex, oom_score, privileges, reports};
 use libc::pid_t;
 use outlast_image::control::{anchor_command, state};
 use outlast_image::event::event_kind;
@@ -105,6 +105,8 @@ pub struct Supervisor {
     pub(crate) sent: Option<Rc<RefCell<Sent>>>,
     /// Those of them that the process may have got, and not taken note of yet.
     pub(crate) expected: Expected,
+    /// The first process has ended, and another one is to take its place.
+    pub(crate) over: Option<Over>,
     /// What the engines of a tree have in common.
     pub(crate) kindred: Option<Rc<Kindred>>,
 }
@@ -166,6 +168,7 @@ impl Supervisor {
             looks_at: None,
             sent: None,
             expected: Expected::default(),
+            over: None,
             kindred: None,
             generation,
         })
@@ -188,15 +191,22 @@ impl Supervisor {
             while let Some((pid, change)) = self.next_change() {
                 let Some(change) = self.pass_to_tree(pid, change) else { continue };
                 is_due = true;
-                if let Some(end) = self.on_change(pid, change) {
-                    return self.finish(end);
+                if self.over.is_none() {
+                    self.on_change(pid, change).into_iter().for_each(|end| self.is_over(end));
                 }
             }
-            if is_due {
+            if let Some(over) = self.over {
+                if let Some(end) = self.finish_or_pass_on(over) {
+                    return end;
+                }
+            } else if is_due {
                 if let Some(end) = self.attend() {
                     return end;
                 }
                 self.looks_at = self.patience().map(|patience| Instant::now() + patience);
+                if self.over.is_some() {
+                    continue;
+                }
             }
             self.attend_tree();
             self.sleep();
@@ -231,7 +241,8 @@ impl Supervisor {
             return Some(self.finish(end));
         }
         if let Some(end) = self.on_postponed() {
-            return Some(self.finish(end));
+            self.is_over(end);
+            return None;
         }
         self.on_wish_to_change();
         self.on_wish_to_upgrade();
@@ -364,15 +375,11 @@ impl Supervisor {
             self.dismiss_anchors();
             return end;
         }
-        let (cause, ended) = match end {
-            End::Exited(status) => (format!("exit {status}"), Ended::Exited(status)),
-            End::Killed(signal) => (names::signal(signal), Ended::Killed(signal)),
-        };
         let control = self.generation.control();
         self.meta.commits_before += control.commits.load(Acquire);
         self.meta.recoveries_before += reports::recoveries(control);
-        self.meta.ended = Some(ended);
-        self.log.add(&Entry::new(Kind::Exit).cause(cause).seq(control.last_seq.load(Acquire)).pid(self.pid));
+        self.meta.ended = Some(end.into());
+        self.log.add(&Entry::new(Kind::Exit).cause(end.words()).seq(control.last_seq.load(Acquire)).pid(self.pid));
         self.clear_away();
         end
     }
@@ -390,17 +397,22 @@ impl Supervisor {
 
     /// Gives back what the program's protection took.
     pub(crate) fn clear_away(&mut self) {
+        self.take_down();
+        // A description that cannot be written any more leaves the old one, and the missing session tells the same.
+        let _ = self.meta.write(&self.folder, &self.stores);
+        self.folder.remove("session");
+        self.stores.remove(0);
+        let _ = self.stores.archive().map(|archive| archive.clear());
+    }
+
+    /// Ends the anchors, once they have done what is theirs to do.
+    pub(crate) fn take_down(&mut self) {
         // An anchor that is not our child and was never reported can only be told.
         let command = &self.generation.control().anchor_command;
         command.store(anchor_command::EXIT, Release);
         futex::wake(command);
         self.await_tidying();
         self.dismiss_anchors();
-        // A description that cannot be written any more leaves the old one, and the missing session tells the same.
-        let _ = self.meta.write(&self.folder, &self.stores);
-        self.folder.remove("session");
-        self.stores.remove(0);
-        let _ = self.stores.archive().map(|archive| archive.clear());
     }
 
     /// Files that the program removed since its last commit have hidden names, which the anchor removes now.

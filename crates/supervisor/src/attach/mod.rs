@@ -159,6 +159,7 @@ pub fn attach(request: &Request) -> Result<(Attached, Watch), Error> {
         changed: None,
         designated: request.designated.as_ref().map(|(executable, _)| executable.clone().into()),
         policy: request.designated.as_ref().map(|(_, policy)| policy.clone().into()),
+        first_ended: None,
         ended: None,
     };
     let parts = Parts { folder, lock, stores, meta, command, engine: Rc::new(Engine::new()?), signals, decides };

@@ -137,6 +137,7 @@ impl Member {
             changed: None,
             designated: None,
             policy: None,
+            first_ended: None,
             ended: None,
             ..parent.meta.clone()
         };

@@ -6,11 +6,14 @@
 //! waits in a socket that all engines have: a fork waits for nobody.
 
 mod children;
+mod heir;
 mod member;
 mod ready;
 mod requests;
 mod resend;
 mod sent;
+
+pub use heir::Over;
 
 use crate::end::End;
 use crate::kin::Change;
@@ -161,10 +164,15 @@ impl Supervisor {
         left
     }
 
-    /// The process that the program began with has ended: the others run on, as they would have, but without protection.
+    /// The process that the program began with has ended, and none takes its place: the others run on, as they would have, but without
+    /// protection.
     pub(crate) fn end_tree(&mut self) {
         if let Some(mut tree) = self.tree.take() {
-            tree.members.iter_mut().filter(|member| member.parent == Some(ROOT)).for_each(Member::is_orphaned);
+            tree.leave_orphans(ROOT);
+            if self.generation.control().stopping.load(Acquire) != 0 {
+                // Whoever stops a program means all of it.
+                tree.members.iter_mut().for_each(|member| member.supervisor.give(libc::SIGTERM));
+            }
             tree.members.iter_mut().for_each(Member::let_go);
             tree.ready.clear();
         }
@@ -221,9 +229,7 @@ impl Tree {
         add_usage(&mut member.last.usage, &member.supervisor.generation.session.children_usage());
         self.tell_of_end(root, member.parent, member.supervisor.meta.pid, end, &member.last);
         // Nobody is there any more for whom its children's statuses would be kept.
-        for orphan in self.members.iter_mut().filter(|other| other.parent == Some(member.number)) {
-            orphan.is_orphaned();
-        }
+        self.leave_orphans(member.number);
         member.supervisor.finish(end);
         member.clear();
     }
