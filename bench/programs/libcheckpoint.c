@@ -1,7 +1,7 @@
 // Loaded before a program: checkpoints of it as others make them, by a timer, for as long as CHECKPOINT says how.
 //   fork:  a child is kept that shares all pages until they are written, and replaces the one before (a shadow process)
 //   dump:  every page that is there is copied, and copied back when a signal is to end the program (SIGSEGV and its like): it goes on
-//          from there, with whatever the kernel has of it as it is now
+//          from there, with whatever the kernel has of it as it is now, but for descriptors that it had not then: they are closed
 //   count: nothing is kept; counted is what was written, by arming all pages anew
 // At the program's end the file CHECKPOINT_RESULT has a line for each checkpoint: what it took in nanoseconds, the pages that were
 // there and those that were written, each of these as data, bss, heap, stack, data of libraries, other.
@@ -26,7 +26,7 @@
 
 #include "written.h"
 
-enum { PAGE = 4096, KINDS = 6, MOST = 4096, MAPS = 1 << 20, FRAMES = 1 << 16, HANDLER_STACK = 1 << 16, PIECES = 1 << 16 };
+enum { PAGE = 4096, KINDS = 6, MOST = 4096, MAPS = 1 << 20, FRAMES = 1 << 16, HANDLER_STACK = 1 << 16, PIECES = 1 << 16, DESCRIPTORS = 1 << 16 };
 enum kind { DATA, BSS, HEAP, STACK, LIBRARY, OTHER };
 
 struct line {
@@ -42,6 +42,7 @@ static struct {
     // What was copied, in the order of the copy, and the registers from which the program is to go on: where the kernel put them.
     struct iovec pieces[PIECES];
     void *registers;
+    uint8_t is_open[DESCRIPTORS];
 } __attribute__((aligned(PAGE))) kept;
 static const char *how, *result;
 static char *maps, *copy, *handler_stack;
@@ -198,6 +199,34 @@ static void each_mapping(struct line *line, int keep, int arm) {
         line->ns = arming;
 }
 
+static void note_descriptors(void) {
+    char entries[4096];
+    int fd = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    long len;
+    memset(kept.is_open, 0, sizeof kept.is_open);
+    while (fd >= 0 && (len = syscall(SYS_getdents64, fd, entries, sizeof entries)) > 0)
+        for (char *at = entries; at < entries + len; at += *(uint16_t *)(at + 16)) {
+            unsigned number = 0;
+            for (const char *name = at + 19; *name >= '0' && *name <= '9'; name++)
+                number = number * 10 + *name - '0';
+            if (number < DESCRIPTORS && at[19] != '.')
+                kept.is_open[number] = 1;
+        }
+    if (fd >= 0 && fd < DESCRIPTORS)
+        kept.is_open[fd] = 0;
+    close(fd);
+}
+
+// A server that is told of a connection that it does not know ends at once, again and again.
+static void close_new_descriptors(void) {
+    for (unsigned fd = 0, end; fd < DESCRIPTORS; fd = end + 1) {
+        for (end = fd; end < DESCRIPTORS && !kept.is_open[end]; end++)
+            ;
+        if (end > fd)
+            syscall(SYS_close_range, fd, end - 1, 0);
+    }
+}
+
 static void checkpoint(int signal, siginfo_t *info, void *context) {
     (void)signal, (void)info;
     if (kept.made == MOST)
@@ -207,7 +236,7 @@ static void checkpoint(int signal, siginfo_t *info, void *context) {
     if (*how == 'f')
         keep_shadow();
     else if (*how == 'd')
-        kept.copied = kept.piece_count = 0, kept.registers = context, each_mapping(line, 1, 0);
+        kept.copied = kept.piece_count = 0, kept.registers = context, note_descriptors(), each_mapping(line, 1, 0);
     else
         each_mapping(line, 0, 0), each_mapping(line, 0, 1);
     if (*how != 'c')
@@ -224,6 +253,7 @@ static void go_back(int signal) {
         process_vm_writev(program, &back, 1, &kept.pieces[i], 1, 0);
         from += kept.pieces[i].iov_len;
     }
+    close_new_descriptors();
     // As the handler in which it was copied would return.
     __asm__ volatile("mov %0, %%rsp\n\tmov $15, %%eax\n\tsyscall" : : "r"(kept.registers) : "memory");
     __builtin_unreachable();

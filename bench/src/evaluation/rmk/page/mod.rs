@@ -100,7 +100,8 @@ fn methods(results: &Results) -> String {
 - **Figure 9.** wrk asks for pages of 0.5 to 16 KB on connections that stay open, in place of WebStone; the server has one processor and wrk the other. `hang`, `checkpoint` and `visible` have no other of these
   modules beside them, `server` has `visible`; with `hang` nothing is committed but when it must be.
 - **Table 9.** `checkpoint` goes back to the last commit, and what was sent since is sent again: a client may get a reply twice, which counts as wrong. A memory
-  dump is a library's that is loaded before the server: what the kernel has of it, connections and what was read from them, stays as it is. A request that was read since is lost, and
+  dump is a library's that is loaded before the server: what the kernel has of it, what was read from connections among it, stays as it is, but for
+  connections that were not there when the memory was copied: they are closed. A request that was read since is lost, and
   counts as wrong when nothing has come for 250 ms. Overhead is that of turns of one second, of this server and of an unprotected one, both of which are there all the time. `server` is the paper's custom checkpointing,
   with other commits: not two in all, but one in 64 reads, before what is no reply, and when connections begin and end, so that a recovery has little to do again.
 "
