@@ -54,7 +54,7 @@ fn pointer<E>(descriptor: Result<Arc<Descriptor>, E>) -> *const Descriptor {
 
 #[no_mangle]
 unsafe extern "C" fn glue_open(client: &Client, id: u64) -> *const Descriptor {
-    pointer(client.descriptors.open(id))
+    pointer(client.descriptors.open(id).map(|held| Arc::clone(&held)))
 }
 
 #[no_mangle]

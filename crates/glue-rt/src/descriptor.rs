@@ -1,8 +1,9 @@
 //! What a client remembers of its descriptors, so that they can be recovered. Generic: what is remembered, and how it is
 //! used, is generated.
 
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use std::mem::ManuallyDrop;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
 use std::time::Duration;
 
@@ -15,8 +16,14 @@ use crate::restorer::Restorer;
 pub struct Descriptors<D> {
     map: RwLock<ById<Arc<Descriptor<D>>>>,
     next: AtomicU64,
-    /// Some that are closed are still tracked.
-    keeps: AtomicBool,
+    /// The one that was used last, for who uses it again: a count of its own, or null.
+    last: AtomicPtr<Descriptor<D>>,
+}
+
+/// A descriptor that is used. While it is, nobody else finds it in `last`.
+pub struct Held<'a, D> {
+    of: &'a Descriptors<D>,
+    descriptor: ManuallyDrop<Arc<Descriptor<D>>>,
 }
 
 pub struct Descriptor<D> {
@@ -26,6 +33,8 @@ pub struct Descriptor<D> {
     epoch: AtomicU32,
     /// As the component knows it now.
     server: AtomicU64,
+    /// Nobody is to use it any more; it may be tracked all the same.
+    closed: AtomicBool,
     inner: Mutex<Inner<D>>,
     /// Held across calls whose results add up, so that each is counted before the next begins.
     serial: Mutex<()>,
@@ -47,12 +56,33 @@ pub struct Inner<D> {
     /// 0: none that is tracked.
     pub parent: u64,
     children: Vec<u64>,
-    closed: bool,
 }
 
 impl<D> Default for Descriptors<D> {
     fn default() -> Self {
-        Self { map: RwLock::default(), next: AtomicU64::new(1), keeps: AtomicBool::new(false) }
+        Self { map: RwLock::default(), next: AtomicU64::new(1), last: AtomicPtr::default() }
+    }
+}
+
+impl<D> Drop for Descriptors<D> {
+    fn drop(&mut self) {
+        drop(self.take_last());
+    }
+}
+
+impl<D> std::ops::Deref for Held<'_, D> {
+    type Target = Arc<Descriptor<D>>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.descriptor
+    }
+}
+
+impl<D> Drop for Held<'_, D> {
+    fn drop(&mut self) {
+        // SAFETY: it is taken once, as the value ends.
+        let descriptor = unsafe { ManuallyDrop::take(&mut self.descriptor) };
+        drop(self.of.swap_last(Arc::into_raw(descriptor).cast_mut()));
     }
 }
 
@@ -69,19 +99,21 @@ impl<D> Descriptors<D> {
             data,
             parent,
             children: Vec::new(),
-            closed: false,
         };
         let descriptor = Descriptor {
             id,
             epoch: AtomicU32::new(reply.epoch),
             server: AtomicU64::new(server),
+            closed: AtomicBool::new(false),
             inner: Mutex::new(inner),
             serial: Mutex::new(()),
         };
         if let Ok(parent) = self.get(parent) {
             parent.lock().children.push(id);
         }
-        self.write().insert(id, Arc::new(descriptor));
+        if let Some(before) = self.write().insert(id, Arc::new(descriptor)) {
+            before.closed.store(true, Release);
+        }
         id
     }
 
@@ -91,12 +123,27 @@ impl<D> Descriptors<D> {
     }
 
     /// One that is open; a closed one may stay tracked for its children's sake.
-    pub fn open(&self, id: u64) -> Result<Arc<Descriptor<D>>, CallError> {
-        let descriptor = self.get(id)?;
-        if self.keeps.load(Relaxed) && descriptor.lock().closed {
-            return Err(CallError::Unknown(id));
+    pub fn open(&self, id: u64) -> Result<Held<'_, D>, CallError> {
+        let last = self.take_last().filter(|last| last.id == id);
+        let descriptor = match last {
+            Some(last) if !last.closed.load(Acquire) => last,
+            _ => self.get(id)?,
+        };
+        match descriptor.closed.load(Acquire) {
+            false => Ok(Held { of: self, descriptor: ManuallyDrop::new(descriptor) }),
+            true => Err(CallError::Unknown(id)),
         }
-        Ok(descriptor)
+    }
+
+    fn take_last(&self) -> Option<Arc<Descriptor<D>>> {
+        self.swap_last(std::ptr::null_mut())
+    }
+
+    /// Puts a descriptor with its count there, or null, and takes what was there.
+    fn swap_last(&self, descriptor: *mut Descriptor<D>) -> Option<Arc<Descriptor<D>>> {
+        let before = self.last.swap(descriptor, AcqRel);
+        // SAFETY: what is there came of `into_raw`, and whoever takes it out has its count alone.
+        (!before.is_null()).then(|| unsafe { Arc::from_raw(before) })
     }
 
     /// Those directly below; D0 begins here.
@@ -108,8 +155,8 @@ impl<D> Descriptors<D> {
     /// Forgets a closed descriptor; with `subtree` those below as well; with `keep` not before its children are gone.
     pub fn close(&self, id: u64, subtree: bool, keep: bool) {
         let Ok(descriptor) = self.get(id) else { return };
-        let mut inner = descriptor.lock();
-        inner.closed = true;
+        descriptor.closed.store(true, Release);
+        let inner = descriptor.lock();
         let (parent, children) = (inner.parent, inner.children.clone());
         drop(inner);
         if subtree {
@@ -117,7 +164,6 @@ impl<D> Descriptors<D> {
                 self.close(child, true, false);
             }
         } else if keep && !children.is_empty() {
-            self.keeps.store(true, Relaxed);
             // The component does not know it any more; for its children's sake it may have to be recovered there.
             descriptor.epoch.store(0, Release);
             return;
@@ -126,7 +172,7 @@ impl<D> Descriptors<D> {
         if let Ok(above) = self.get(parent) {
             let mut inner = above.lock();
             inner.children.retain(|child| *child != id);
-            let last = inner.closed && inner.children.is_empty();
+            let last = above.closed.load(Relaxed) && inner.children.is_empty();
             drop(inner);
             if last {
                 self.close(parent, false, keep);
@@ -289,5 +335,27 @@ mod tests {
         // Nothing is kept for threads that have gone on.
         recovered(&descriptor, 5, |_| false);
         assert!(descriptor.lock().recovered.is_empty());
+    }
+
+    #[test]
+    fn what_was_used_last_is_nobodys_once_it_is_closed_or_replaced() {
+        let all = Descriptors::default();
+        let [first, second] = [1, 2].map(|server| all.insert(None, server, 0, 0, 0u64, &reply(1, server)));
+        for id in [first, first, second, first] {
+            assert_eq!(all.open(id).expect("open").id, id);
+        }
+        {
+            // Of two that use it at the same time one finds it elsewhere.
+            let (here, there) = (all.open(first).expect("open"), all.open(first).expect("open"));
+            assert!(std::sync::Arc::ptr_eq(&here, &there));
+        }
+        all.close(first, false, false);
+        assert!(all.open(first).is_err() && all.open(second).is_ok());
+        // An id that is the component's may come again.
+        let again = all.insert(Some(second), 7, 0, 0, 0u64, &reply(1, 9));
+        assert_eq!(all.open(again).expect("open").server(), 7);
+        drop(all.open(again));
+        all.close(second, false, false);
+        assert!(all.open(second).is_err());
     }
 }

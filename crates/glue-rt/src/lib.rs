@@ -48,7 +48,7 @@ pub mod word;
 pub use buffer::{Buffer, Lent};
 pub use channel::{Channel, Interrupted, Reply, Request};
 pub use component::{run, Call, Component, Operation, Point, Stop};
-pub use descriptor::{Descriptor, Descriptors, Inner};
+pub use descriptor::{Descriptor, Descriptors, Held, Inner};
 pub use error::CallError;
 pub use keeping::{Happened, Keeping, Tell};
 pub use layout::{CHANNELS, EAGER, RECOVERED, RECREATE, TRY};
