@@ -66,10 +66,19 @@ fn connect(port: u16) -> BufReader<TcpStream> {
 
 /// Starts the server, which writes a line for each request to `log`, serves the clients under kills, and ends it.
 fn serves_under_kills(home: &Home, port: u16, command: &[&str], processes: usize) {
+    serve(home, port, command, processes, false);
+}
+
+/// The same. `leaves`: it goes on without its first process, as a daemon does.
+fn serve(home: &Home, port: u16, command: &[&str], processes: usize, leaves: bool) {
     let mut outlast = home.outlast(["run", "--tree", "--name", "server", "--"]);
     // A server that ends may end its whole process group.
     outlast.args(command).process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut server: Child = outlast.spawn().unwrap();
+    if leaves {
+        let status = server.wait().unwrap();
+        assert!(status.success(), "{status}: {:#?}", home.log("server"));
+    }
     until("a server that listens", || TcpStream::connect(("127.0.0.1", port)).is_ok());
     until("all of its processes", || programs(home, "server").len() >= processes);
     let landed = Arc::new(AtomicU32::new(0));
@@ -95,10 +104,15 @@ fn serves_under_kills(home: &Home, port: u16, command: &[&str], processes: usize
         .into_iter()
         .map(|client| client.join().unwrap_or_else(|_| panic!("{:#?}", home.log("server"))))
         .collect();
-    assert_eq!(server.try_wait().unwrap().map(|status| status.code()), None, "{:#?}", home.log("server"));
-    // SAFETY: plain system call on a child that is not reaped.
-    unsafe { libc::kill(server.id() as i32, libc::SIGTERM) };
-    let output = finish(server);
+    let output = match leaves {
+        true => home.outlast(["stop", "server"]).output().unwrap(),
+        false => {
+            assert_eq!(server.try_wait().unwrap().map(|status| status.code()), None, "{:#?}", home.log("server"));
+            // SAFETY: plain system call on a child that is not reaped.
+            unsafe { libc::kill(server.id() as i32, libc::SIGTERM) };
+            finish(server)
+        }
+    };
     assert!(output.status.success(), "{}: {:#?}", said(&output), home.log("server"));
     // Each request was noted once.
     let log = std::fs::read_to_string(home.file("log")).unwrap();
@@ -120,6 +134,15 @@ fn folder(home: &Home) -> String {
 
 #[test]
 fn nginx_with_two_workers() {
+    nginx(false);
+}
+
+#[test]
+fn nginx_as_a_daemon() {
+    nginx(true);
+}
+
+fn nginx(leaves: bool) {
     let home = Home::new();
     let (port, served) = (free_port(), folder(&home));
     let (user, own) = (if is_root() { "user root;" } else { "" }, home.file("own"));
@@ -130,19 +153,20 @@ fn nginx_with_two_workers() {
         .concat();
     let log = home.file("log");
     let text = format!(
-        "daemon off; worker_processes 2; pid {own}/pid; error_log {own}/error; {user}
+        "daemon {daemon}; worker_processes 2; pid {own}/pid; error_log {own}/error; {user}
 events {{ worker_connections 64; }}
 http {{
     log_format path \"$request_uri \"; access_log {log} path; keepalive_requests 100000;
     {temporary}
     server {{ listen 127.0.0.1:{port}; root {served}; }}
 }}",
+        daemon = if leaves { "on" } else { "off" },
         log = log.display()
     );
     let configuration = home.file("nginx.conf");
     std::fs::write(&configuration, text).unwrap();
     let command = ["/usr/sbin/nginx", "-p", own, "-c", configuration.to_str().unwrap(), "-e", "stderr"];
-    serves_under_kills(&home, port, &command, 3);
+    serve(&home, port, &command, 3, leaves);
 }
 
 #[test]
