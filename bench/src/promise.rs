@@ -55,6 +55,12 @@ pub struct Promise {
     pub limit: f64,
 }
 
+impl Promise {
+    pub fn new(id: &str, what: &str, unit: Unit, relation: Relation, limit: f64) -> Self {
+        Self { id: id.into(), what: what.into(), unit, relation, limit }
+    }
+}
+
 /// One run of each kind, made one after the other.
 #[derive(Clone, Copy, Debug)]
 pub struct Pair {

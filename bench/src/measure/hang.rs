@@ -33,7 +33,7 @@ const ALONE: Side = Side::Protected(&["--commit", "manual"]);
 /// Pairs of turns in a round.
 const TURNS: usize = 20;
 /// Thousands of steps in a turn that computes, about 100 ms; and how long a turn of the server is.
-const STEPS: &str = "40000";
+const STEPS: &str = "120000";
 const TURN: Duration = Duration::from_millis(100);
 /// First answers of a new process take longer, and so do system calls that are not rewritten yet.
 const WARM_UP: Duration = Duration::from_secs(1);
@@ -46,10 +46,7 @@ impl Measurement for Hang {
     }
 
     fn promises(&self) -> Vec<Promise> {
-        let of = |id: &str, what: &str| {
-            let what = what.into();
-            Promise { id: id.into(), what, unit: Unit::Percent, relation: Relation::Overhead, limit: 0.3 }
-        };
+        let of = |id, what| Promise::new(id, what, Unit::Percent, Relation::Overhead, 0.3);
         vec![
             of(COMPUTES, "a thread that only computes, watched for hangs"),
             of(SERVES, "processor time of a request to lighttpd, watched for hangs"),
@@ -104,7 +101,7 @@ fn used_in<T>(processes: &[Pid], work: impl FnOnce() -> Outcome<T>) -> Outcome<(
 struct Computing {
     processes: Vec<Pid>,
     told: UnixStream,
-    _running: Running,
+    running: Running,
 }
 
 impl Computing {
@@ -117,9 +114,9 @@ impl Computing {
             Streams { input: OwnedFd::from(input).into(), output: OwnedFd::from(output).into(), errors: Stdio::null() };
         let mut running = on_processor(web::SERVERS, || launch.start(streams))?;
         running.first_commit()?;
-        let mut new = Self { processes: Vec::new(), told, _running: running };
+        let mut new = Self { processes: Vec::new(), told, running };
         new.turn()?;
-        new.processes = new._running.processes()?;
+        new.processes = new.running.processes()?;
         Ok(new)
     }
 

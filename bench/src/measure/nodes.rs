@@ -27,10 +27,7 @@ impl Measurement for Nodes {
     }
 
     fn promises(&self) -> Vec<Promise> {
-        let of = |id: &str, what: &str| {
-            let what = what.into();
-            Promise { id: id.into(), what, unit: Unit::Microseconds, relation: Relation::Whole, limit: 100.0 }
-        };
+        let of = |id, what| Promise::new(id, what, Unit::Microseconds, Relation::Whole, 100.0);
         vec![
             of(COMMAND, "a command to a pin of another node, over the loopback, and its answer"),
             of(EVENT, "an event of a pin of another node, until it is there"),

@@ -71,10 +71,7 @@ impl Measurement for OsHang {
     }
 
     fn promises(&self) -> Vec<Promise> {
-        let of = |id: &str, what: &str| {
-            let what = what.into();
-            Promise { id: id.into(), what, unit: Unit::Percent, relation: Relation::Overhead, limit: 0.1 }
-        };
+        let of = |id, what| Promise::new(id, what, Unit::Percent, Relation::Overhead, 0.1);
         vec![
             of(SWITCHES, "two threads that only wake each other, the scheduler watched"),
             of(COMPUTES, "a thread that only computes, the scheduler watched"),

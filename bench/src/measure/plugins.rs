@@ -29,13 +29,7 @@ impl Measurement for Plugins {
     }
 
     fn promises(&self) -> Vec<Promise> {
-        let promise = |id: &str, what: &str, limit| Promise {
-            id: id.into(),
-            what: what.into(),
-            unit: Unit::Microseconds,
-            relation: Relation::Whole,
-            limit,
-        };
+        let promise = |id, what, limit| Promise::new(id, what, Unit::Microseconds, Relation::Whole, limit);
         vec![
             promise(BUILT_IN, "a look at 4 threads told to a detector that is compiled in", 2.0),
             promise(WASM, "the same told to a component made of its source", 5.0),

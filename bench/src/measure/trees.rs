@@ -21,23 +21,22 @@ impl Measurement for Trees {
     }
 
     fn promises(&self) -> Vec<Promise> {
-        let promise = |id: &str, what: &str, unit, relation, limit| Promise {
-            id: id.into(),
-            what: what.into(),
-            unit,
-            relation,
-            limit,
-        };
         vec![
-            promise(STORE, "a write to memory that two processes share", Unit::Microseconds, Relation::Added, 2.0),
-            promise(
+            Promise::new(STORE, "a write to memory that two processes share", Unit::Microseconds, Relation::Added, 2.0),
+            Promise::new(
                 CHILD,
                 "fork, exec and wait of a small child, more than native",
                 Unit::Milliseconds,
                 Relation::Added,
                 3.0,
             ),
-            promise(FORK, "until a fork returns to a process of 500 MB", Unit::Milliseconds, Relation::Whole, 20.0),
+            Promise::new(
+                FORK,
+                "until a fork returns to a process of 500 MB",
+                Unit::Milliseconds,
+                Relation::Whole,
+                20.0,
+            ),
         ]
     }
 

@@ -134,11 +134,7 @@ impl Supervisor {
             return end;
         }
         self.kept = true;
-        let what = match end {
-            End::Killed(signal) => names::signal(signal),
-            End::Exited(status) => format!("exit {status}"),
-        };
-        self.give_up(&format!("{what}, and no module decides about it; it can be resumed"), end)
+        self.give_up(&format!("{}, and no module decides about it; it can be resumed", end.words()), end)
     }
 
     /// The top of the ladder: says so, and lets the end be the program's.

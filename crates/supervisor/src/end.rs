@@ -1,9 +1,11 @@
 //! How a process ended.
 
 use crate::names;
+use serde::{Deserialize, Serialize};
 
 /// What waiting for a process told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum End {
     /// It exited with this status, 0..=255.
     Exited(i32),
@@ -12,7 +14,7 @@ pub enum End {
 }
 
 impl End {
-    /// For the log.
+    /// For people.
     pub fn words(self) -> String {
         match self {
             Self::Exited(status) => format!("exit {status}"),

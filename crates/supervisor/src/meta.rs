@@ -66,9 +66,9 @@ pub struct Meta {
     pub policy: Option<Text>,
     /// How the process ended that it began with, if another one has taken its place.
     #[serde(default)]
-    pub first_ended: Option<Ended>,
+    pub first_ended: Option<End>,
     /// How the program ended, once it has.
-    pub ended: Option<Ended>,
+    pub ended: Option<End>,
 }
 
 /// Version of the description written here.
@@ -102,23 +102,6 @@ pub struct Made {
     pub wish: u64,
     /// In the words of the log; none if nothing was otherwise.
     pub what: String,
-}
-
-/// How a program ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Ended {
-    Exited(i32),
-    Killed(i32),
-}
-
-impl From<End> for Ended {
-    fn from(end: End) -> Self {
-        match end {
-            End::Exited(status) => Self::Exited(status),
-            End::Killed(signal) => Self::Killed(signal),
-        }
-    }
 }
 
 /// A string of the operating system: as text where it is UTF-8, else as its bytes.

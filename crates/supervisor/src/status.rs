@@ -1,12 +1,13 @@
 //! How a program fares: what `ps` shows.
 
 use crate::durations::{Counted, Percentiles};
+use crate::end::End;
 use crate::error::Error;
-use crate::meta::{Ended, Meta};
+use crate::meta::Meta;
 use crate::program_folder::ProgramFolder;
 use crate::session::Session;
 use crate::state_folder::StateFolder;
-use crate::{clock, names, processes, reports};
+use crate::{clock, processes, reports};
 use libc::pid_t;
 use outlast_image::control::{state, Control};
 use outlast_image::fault_list::fault_source;
@@ -117,7 +118,7 @@ pub fn of(folder: &ProgramFolder) -> Result<Status, Error> {
         generation: meta.generation,
         command: meta.argv.iter().map(|arg| arg.to_os_string().to_string_lossy().into_owned()).collect(),
         started: meta.started,
-        ended: meta.ended.as_ref().map(ended),
+        ended: meta.ended.map(End::words),
     };
     if meta.ended.is_none() {
         if let Ok(session) = folder.open_session() {
@@ -173,13 +174,6 @@ pub fn program(session: &Session, supervisor: Option<pid_t>) -> Option<pid_t> {
     let pid = session.control().program_pid.load(Acquire);
     let child = || (pid > 0 && processes::is_running(pid) && processes::parent_of(pid) == supervisor).then_some(pid);
     holder(session, pid).or_else(|| supervisor.and_then(|_| child()))
-}
-
-fn ended(ended: &Ended) -> String {
-    match ended {
-        Ended::Exited(status) => format!("exit {status}"),
-        Ended::Killed(signal) => names::signal(*signal),
-    }
 }
 
 /// Microseconds since the last commit, whose moment the engine knows in ticks of the time stamp counter only.

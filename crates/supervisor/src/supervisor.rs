@@ -378,7 +378,7 @@ impl Supervisor {
         let control = self.generation.control();
         self.meta.commits_before += control.commits.load(Acquire);
         self.meta.recoveries_before += reports::recoveries(control);
-        self.meta.ended = Some(end.into());
+        self.meta.ended = Some(end);
         self.log.add(&Entry::new(Kind::Exit).cause(end.words()).seq(control.last_seq.load(Acquire)).pid(self.pid));
         self.clear_away();
         end

@@ -70,9 +70,7 @@ impl Kind {
             Self::Server => Modules::Server.side(),
         }
     }
-}
 
-impl Kind {
     fn environment(self, workshop: &Workshop) -> Vec<(&'static str, OsString)> {
         match self {
             Self::Dump => library("dump", DUMPS_MS, workshop),

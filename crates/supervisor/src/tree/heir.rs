@@ -101,7 +101,7 @@ impl Supervisor {
         self.meta.recoveries_before += reports::recoveries(control);
         self.meta.generation = number;
         self.meta.pid = heir.meta.pid;
-        self.meta.first_ended = Some(end.into());
+        self.meta.first_ended = Some(end);
         self.generation = heir.generation.numbered(number);
         self.faults = None;
         (self.pid, self.anchor, self.anchor_lost) = (heir.pid, heir.anchor, heir.anchor_lost);

@@ -125,7 +125,6 @@ impl Supervisor {
     /// Sees to everything that has to do with the other processes.
     pub(crate) fn attend_tree(&mut self) {
         let Some(mut tree) = self.tree.take() else { return };
-        tree.look_for_births(self);
         for i in (0..tree.members.len()).rev() {
             while let Some((pid, change)) =
                 tree.members.get_mut(i).and_then(|member| member.supervisor.kin.stranger_change())
@@ -144,7 +143,7 @@ impl Supervisor {
                 }
             }
         }
-        // What rang meanwhile was heard by those that were seen to, also where it rang for a birth.
+        // Afterwards: what rang meanwhile was heard by those that were seen to, also where it rang for a birth. Who is found is seen to at once.
         tree.look_for_births(self);
         tree.compare_numbers(self);
         tree.serve_requests(self);
