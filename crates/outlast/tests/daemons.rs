@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::process::{Command, Stdio};
 use std::time::Duration;
 use support::tree::{kill, programs};
 use support::{said, until, Home};
@@ -23,14 +24,19 @@ for which in range(count):
             print('end', file=out)
         os._exit(0)
 print('begun', flush=True)
+while len(sys.argv) > 3 and not os.path.exists(f'{folder}/{sys.argv[3]}'):
+    time.sleep(0.002)
 os._exit(7)";
+
+fn daemons(home: &Home, count: usize) -> Command {
+    let folder = home.path().to_str().unwrap();
+    home.outlast(["run", "--tree", "--name", "it", "--", "python3", "-c", DAEMONS, folder, &count.to_string()])
+}
 
 /// Starts a program whose first process ends at once, as a shell sees it.
 fn leave_behind(home: &Home, count: usize) {
-    let folder = home.path().to_str().unwrap();
-    let command = ["run", "--tree", "--name", "it", "--", "python3", "-c", DAEMONS, folder, &count.to_string()];
     // Waits for the end of its output as well.
-    let output = home.outlast(command).output().unwrap();
+    let output = daemons(home, count).output().unwrap();
     assert_eq!((output.status.code(), &*output.stdout), (Some(7), &b"begun\n"[..]), "{}", said(&output));
 }
 
@@ -68,6 +74,26 @@ fn what_a_first_process_leaves_behind_stays_protected_under_its_name() {
 
 fn kill_it(home: &Home) {
     support::kill(&home.await_protected("it")["pid"], libc::SIGKILL);
+}
+
+#[test]
+fn what_is_left_behind_while_nobody_watches_stays_protected_as_well() {
+    let home = Home::new();
+    let mut run = daemons(&home, 1).arg("last").stdout(Stdio::null()).spawn().unwrap();
+    until("the daemon", || home.file("out.0").metadata().is_ok_and(|file| file.len() > 0));
+    let first = home.await_protected("it");
+    support::kill(&first["supervisor"], libc::SIGSTOP);
+    std::fs::write(home.file("last"), "").unwrap();
+    let stat = || std::fs::read_to_string(format!("/proc/{}/stat", first["pid"])).unwrap_or_default();
+    until("the first one's end", || !stat().contains(") ") || stat().contains(") Z"));
+    support::kill(&first["supervisor"], libc::SIGKILL);
+    run.wait().unwrap();
+    home.await_event("it", "passed-on", 1);
+    home.await_protected("it");
+    kill_it(&home);
+    home.await_event("it", "recovered", 1);
+    assert_whole(&home, 0);
+    home.await_status("it", |status| status["state"] == "exited");
 }
 
 #[test]

@@ -3,14 +3,10 @@
 
 mod support;
 
-use std::time::Duration;
-use support::tree::{any, assert_same, kill, native, outlasts, programs, start, youngest, Harassment, NOBODY};
+use support::tree::{
+    any, assert_same, kill, native, outlasts, programs, start, youngest, Harassment, NOBODY, PIPELINE,
+};
 use support::{finish, said, until, Home};
-
-/// A pipeline whose two sides are shells, one of which starts a program for each line.
-const PIPELINE: &str = "i=0; while [ $i -lt 40 ]; do echo \"line $i $(expr $i \\* 3)\"; i=$((i+1)); done |
-    while read a b c; do echo \"$a:$b:$c\"; done
-(exit 5); echo status $?";
 
 /// posix_spawn and vfork, whose children have their parent's memory: for what is there, for what is not, and for one that is never executed.
 const SPAWNS: &str = "import os, subprocess, sys
@@ -357,61 +353,4 @@ fn a_parent_that_was_killed_while_it_waited_gets_the_status_of_its_child() {
     }
     door.open();
     assert_eq!(said(&finish(child)).trim(), said(&native(&["sh", "-c", "echo 7"])).trim());
-}
-
-#[test]
-fn another_supervisor_takes_a_tree_over() {
-    let home = Home::new();
-    let door = home.door();
-    let file = home.file("out");
-    let script = format!(
-        "({}; exit 7) & wait $!; echo $? >> {out}; (exit 8); echo $? >> {out}",
-        door.wait(),
-        out = file.display()
-    );
-    let mut child = start(&home, "orphaned", &["sh", "-c", &script]);
-    until("two programs", || programs(&home, "orphaned").len() == 2);
-    home.await_protected("orphaned");
-    child.kill().unwrap();
-    child.wait().unwrap();
-    home.await_event("orphaned", "supervisor-restarted", 1);
-    // One of each is killed under the new one.
-    for n in 0..2 {
-        assert!(kill(programs(&home, "orphaned")[n]));
-        home.await_event("orphaned", "recovered", n + 1);
-    }
-    door.open();
-    until("both statuses", || std::fs::read_to_string(&file).is_ok_and(|text| text == "7\n8\n"));
-}
-
-/// Its supervisor is killed again and again; who looks after it then has another one take over.
-fn outlasts_its_supervisors(seed: u64) {
-    let home = Home::new();
-    let file = home.file("out");
-    let script = format!("{{ {PIPELINE}\n}} > {out}; echo over >> {out}", out = file.display());
-    let mut child = start(&home, "it", &["sh", "-c", &script]);
-    let read = || std::fs::read_to_string(&file).unwrap_or_default();
-    let (mut random, mut kills) = (fastrand::Rng::with_seed(seed), 0);
-    until(&format!("the end, seed {seed}"), || {
-        std::thread::sleep(Duration::from_millis(random.u64(1..60)));
-        let supervisor = &home.status("it")["supervisor"];
-        if kills < 25 && supervisor.is_i64() {
-            support::kill(supervisor, libc::SIGKILL);
-            kills += 1;
-        }
-        read().ends_with("over\n")
-    });
-    child.wait().unwrap();
-    let wanted = native(&["sh", "-c", PIPELINE]);
-    assert_eq!(
-        read(),
-        format!("{}over\n", String::from_utf8_lossy(&wanted.stdout)),
-        "seed {seed}, {kills} kills\n{}",
-        said(&home.outlast(["log", "it"]).output().unwrap())
-    );
-}
-
-#[test]
-fn the_supervisor_of_a_tree_may_be_killed_at_any_moment() {
-    (0..6).for_each(outlasts_its_supervisors);
 }

@@ -152,6 +152,8 @@ impl Supervisor {
             self.take_standard_streams(program.or((self.anchor > 0).then_some(self.anchor)));
         }
         self.pid = program.unwrap_or(0);
+        // Before anything is decided about the first one: the others outlive it.
+        self.take_up_tree();
         if program.is_none() {
             // In which groups it was nobody can say any more; who started us may be in others than all of the program.
             self.count_at(self.anchor);
@@ -162,6 +164,7 @@ impl Supervisor {
             }
             if self.went_on_alone() {
                 self.go_unprotected(Degradation::TraceForbidden, "no supervisor was there when it became another");
+                self.end_tree();
                 self.clear_away();
                 return End::Exited(0);
             }
@@ -170,14 +173,14 @@ impl Supervisor {
                 Origin::Again(end) => end,
             };
             if let Some(end) = self.on_death(end) {
-                return self.finish(end);
+                self.is_over(end);
+                return self.watch();
             }
         }
         if self.anchor == 0 && self.generation.control().state.load(Acquire) == state::PROTECTED {
             self.ask_for_anchor();
         }
         self.repeat_requests();
-        self.take_up_tree();
         self.watch()
     }
 

@@ -19,6 +19,11 @@ const MOST_KILLS: u32 = 1500;
 /// In so many times the rounds that are wanted there must have been enough kills.
 const MOST_ROUNDS: u64 = 20;
 
+/// A pipeline whose two sides are shells, one of which starts a program for each line.
+pub const PIPELINE: &str = "i=0; while [ $i -lt 40 ]; do echo \"line $i $(expr $i \\* 3)\"; i=$((i+1)); done |
+    while read a b c; do echo \"$a:$b:$c\"; done
+(exit 5); echo status $?";
+
 /// The command as a tree of this name.
 pub fn start(home: &Home, name: &str, command: &[&str]) -> Child {
     let mut outlast = home.outlast(["run", "--tree", "--name", name, "--"]);

@@ -46,6 +46,7 @@ pub struct Member {
 pub struct Left {
     pub number: u32,
     folder: ProgramFolder,
+    stores: StorePlace,
     session: Session,
     /// None: nothing has begun with it.
     meta: Option<Meta>,
@@ -56,8 +57,11 @@ impl Left {
     pub fn of(root: &ProgramFolder, name: &str) -> Option<Self> {
         let number = name.strip_prefix("child.")?.parse().ok()?;
         let folder = root.folder(name).ok()?;
-        let (meta, session) = (Meta::read(&folder).ok(), folder.open_session().ok()?);
-        Some(Self { number, folder, session, meta })
+        let (meta, stores) = (Meta::read(&folder).ok(), StorePlace::beside(&folder).ok()?);
+        // First: under its name may still be what the process was before it became another program.
+        promote(&folder, &stores, meta.as_ref().map_or(0, |meta| meta.generation)).ok()?;
+        let session = folder.open_session().ok()?;
+        Some(Self { number, folder, stores, session, meta })
     }
 
     /// Has a process begun with it that is described?
@@ -67,9 +71,8 @@ impl Left {
 
     /// What a child can begin with.
     pub fn begun(self) -> Option<Begun> {
-        let Self { number, folder, session, .. } = self;
+        let Self { number, folder, stores, session, .. } = self;
         let lock = folder.lock().ok()??;
-        let stores = StorePlace::beside(&folder).ok()?;
         let store = stores.open().ok()?;
         Some(Begun { number, folder, lock, stores, session, store })
     }
@@ -82,11 +85,9 @@ impl Left {
 
     /// Watches it, as a child of `parent`. None: that cannot be.
     pub fn take_up(self, root: &Supervisor, parent: Option<u32>) -> Option<Member> {
-        let Self { number, folder, session, meta } = self;
+        let Self { number, folder, stores, session, meta } = self;
         let mut meta = meta?;
         let lock = folder.lock().ok()??;
-        let stores = StorePlace::beside(&folder).ok()?;
-        promote(&folder, &stores, meta.generation).ok()?;
         let newer = newer_session(&folder);
         let argv: Vec<OsString> = meta.argv.iter().map(|arg| arg.to_os_string()).collect();
         let command = Command::new(&meta.exe.to_path(), &argv).ok()?;

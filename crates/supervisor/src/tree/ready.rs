@@ -120,7 +120,9 @@ impl Supervisor {
     /// What an earlier supervisor has given the tree's processes to know of each other's writes, if the program lets us have it.
     pub(super) fn group_of_tree(&self) -> Option<OwnedFd> {
         let first = self.generation.session.inject_args().session_fd - own_fd::SESSION;
-        let file = processes::descriptor_of(self.pid, first + own_fd::GROUP).ok()?;
+        // The anchor has the same descriptors.
+        let holder = if self.pid > 0 { self.pid } else { self.anchor };
+        let file = processes::descriptor_of(holder, first + own_fd::GROUP).ok()?;
         let is_it = fstat(&file).is_ok_and(|stat| stat.st_size as u64 == GROUP_LEN) && fcntl_get_seals(&file).is_ok();
         is_it.then_some(file)
     }
