@@ -111,7 +111,7 @@ pub mod exec_request {
     pub const FAILED: u32 = 2;
 }
 
-/// The supervisor's answer to it. Values of [`Control::exec_ready`].
+/// The answer to it: the supervisor's, or the engine's own if it has waited for too long. Values of [`Control::exec_ready`].
 pub mod exec_answer {
     pub const NONE: u32 = 0;
     /// The program is traced: the execve may be made, and the new image gets [`super::Control::exec_mask`].

@@ -72,12 +72,16 @@ impl Supervisor {
                     || self.may_exec_protected() && trace::seize(self.execing_thread()).is_ok();
                 // One that cannot be traced because it is dead needs no answer.
                 if traced || self.kin.is_alive(self.pid) {
-                    self.handover = if traced { Handover::Tracing } else { Handover::Untraced };
-                    let control = self.generation.control();
-                    control.exec_ready.store(if traced { exec_answer::TRACED } else { exec_answer::UNTRACED }, Release);
-                    futex::wake(&control.exec_ready);
+                    let answer = if traced { exec_answer::TRACED } else { exec_answer::UNTRACED };
+                    // The engine may have given up waiting just then.
+                    let told = answer_to_execve(self.generation.control(), answer);
+                    if traced && !told {
+                        self.let_go();
+                    }
+                    self.handover = if traced && told { Handover::Tracing } else { Handover::Untraced };
                 }
             }
+            request::EXEC if answer == exec_answer::UNTRACED => self.handover = Handover::Untraced,
             request::FAILED => {
                 // First the answer: the next request must find none.
                 control.exec_ready.store(exec_answer::NONE, Release);
@@ -275,9 +279,12 @@ impl Supervisor {
     pub(crate) fn abandon_handover(&mut self) {
         self.settle_handover();
         let handover = std::mem::take(&mut self.handover);
-        if matches!(handover, Handover::Untraced) {
+        let control = self.generation.control();
+        let asked = control.exec_request.load(Acquire) == request::EXEC;
+        if asked && control.exec_ready.load(Acquire) == exec_answer::UNTRACED {
             // Whether its execve came before its death is not known: made again, it could repeat what was seen.
-            self.generation.control().state.store(state::SUSPENDED, Release);
+            control.state.store(state::SUSPENDED, Release);
+            self.is_unborn = false;
         }
         if let Handover::Waiting { previous: Some(previous), .. } = handover {
             let failed = std::mem::replace(&mut self.generation, *previous);
@@ -296,6 +303,13 @@ impl Supervisor {
         self.folder.remove(&file_name("session", number));
         self.stores.remove(number);
     }
+}
+
+/// Answers an engine that waits to make its execve. False: it has given up waiting.
+fn answer_to_execve(control: &Control, answer: u32) -> bool {
+    let told = control.exec_ready.compare_exchange(exec_answer::NONE, answer, AcqRel, Acquire).is_ok();
+    futex::wake(&control.exec_ready);
+    told
 }
 
 /// Gives the files of the generation that counts the names that say so, as far as they have not got them: a supervisor may have died in the

@@ -92,13 +92,14 @@ fn replace(e: &mut Engine, t: &Thread, call: &Call) -> i64 {
     r
 }
 
-/// Waits until the supervisor has taken hold of the process that has asked for it, or has said that it cannot.
+/// Waits until the supervisor has taken hold of the process that has asked for it, or has said that it cannot. One that takes too long is
+/// told that it is too late: whatever becomes of the process now, it is not to be brought back.
 pub fn await_hold(c: &Control) {
-    while c.exec_ready.load(Acquire) == 0 {
-        let r = futex_wait(&c.exec_ready, 0, Some(PATIENCE_NS));
-        if r == -110 {
+    use exec_answer::{NONE, UNTRACED};
+    while c.exec_ready.load(Acquire) == NONE {
+        let r = futex_wait(&c.exec_ready, NONE, Some(PATIENCE_NS));
+        if r == -110 && c.exec_ready.compare_exchange(NONE, UNTRACED, AcqRel, Acquire).is_ok() {
             degrade(Degradation::TraceForbidden);
-            break;
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::stores::StorePlace;
 use crate::supervisor::{Parts, Supervisor};
 use libc::pid_t;
 use outlast_image::children::{state as children, Child};
-use outlast_image::control::{other_state, request, state};
+use outlast_image::control::{other_state, request, state, Control};
 use outlast_image::inject::option;
 use std::ffi::OsString;
 use std::rc::Rc;
@@ -105,7 +105,7 @@ impl Left {
         supervisor.looks_at = Some(Instant::now());
         supervisor.committed = true;
         supervisor.adopted = true;
-        supervisor.is_unborn = supervisor.generation.control().other_state.load(Acquire) == other_state::SPAWNED;
+        supervisor.is_unborn = is_unborn(supervisor.generation.control());
         supervisor.may_choose_pid = root.may_choose_pid;
         if let Some(newer) = newer {
             supervisor.take_up_handover(newer).ok()?;
@@ -158,7 +158,7 @@ impl Member {
         supervisor.committed = true;
         supervisor.may_choose_pid = parent.may_choose_pid;
         supervisor.adopted = parent.adopted;
-        supervisor.is_unborn = supervisor.generation.control().other_state.load(Acquire) == other_state::SPAWNED;
+        supervisor.is_unborn = is_unborn(supervisor.generation.control());
         // One that has ended by now is found so.
         let _ = supervisor.kin.adopt(pid);
         supervisor.generation.control().program_pid.store(pid, Release);
@@ -198,9 +198,10 @@ impl Member {
         if self.supervisor.is_unborn {
             return true;
         }
-        // What it became by an execve it became after its birth.
         let (generation, control) = (&self.supervisor.generation, self.supervisor.generation.control());
-        generation.number == 0 && control.anchor_pid.load(Acquire) == 0 && control.restored.load(Acquire) == 0
+        // One that is not protected has run, and what it became by an execve it became after its birth.
+        let has_run = control.state.load(Acquire) == state::SUSPENDED || generation.number > 0;
+        !has_run && control.anchor_pid.load(Acquire) == 0 && control.restored.load(Acquire) == 0
     }
 
     /// Its parent has ended.
@@ -238,4 +239,9 @@ impl Member {
         // What cannot be removed goes with the program's folder.
         let _ = self.supervisor.folder.clear();
     }
+}
+
+/// Is it a child with its parent's memory, which has not become another program yet?
+fn is_unborn(control: &Control) -> bool {
+    control.other_state.load(Acquire) == other_state::SPAWNED && control.state.load(Acquire) != state::SUSPENDED
 }
