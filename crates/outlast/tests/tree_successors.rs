@@ -6,7 +6,7 @@ use outlast_image::control::{state, Control};
 use std::mem::offset_of;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
-use support::tree::{kill, native, programs, start, PIPELINE};
+use support::tree::{any, kill, native, programs, start, PIPELINE};
 use support::{said, until, Home};
 
 #[test]
@@ -81,7 +81,7 @@ fn a_process_is_taken_up_as_the_program_that_it_has_become() {
     assert_eq!(events.iter().filter(|event| *event == "killed").count(), 1, "{events:?}");
 }
 
-/// Its supervisor is killed again and again; who looks after it then has another one take over.
+/// Its supervisor is killed again and again, among its processes; who looks after it then has another one take over.
 fn outlasts_its_supervisors(seed: u64) {
     let home = Home::new();
     let file = home.file("out");
@@ -94,7 +94,10 @@ fn outlasts_its_supervisors(seed: u64) {
         let status = home.status("it");
         // Before that nothing has begun, and dies with it.
         if kills < 25 && status["state"] == "protected" && status["supervisor"].is_i64() {
-            support::kill(&status["supervisor"], libc::SIGKILL);
+            match random.u8(0..3) {
+                0 => drop(any(&mut random, &programs(&home, "it")).map(kill)),
+                _ => support::kill(&status["supervisor"], libc::SIGKILL),
+            }
             kills += 1;
         }
         read().ends_with("over\n")
@@ -111,6 +114,6 @@ fn outlasts_its_supervisors(seed: u64) {
 }
 
 #[test]
-fn the_supervisor_of_a_tree_may_be_killed_at_any_moment() {
+fn supervisor_and_processes_of_a_tree_may_be_killed_at_any_moment() {
     (0..6).for_each(outlasts_its_supervisors);
 }
