@@ -25,7 +25,7 @@ const SWITCHES: &str = "oshang-switches";
 const COMPUTES: &str = "oshang-computes";
 /// Pairs of turns in a round, and for how long one works.
 const TURNS: usize = 20;
-const TURN: Duration = Duration::from_millis(100);
+const TURN: Duration = Duration::from_millis(250);
 
 /// Ended with the value.
 pub struct Daemon(Child);

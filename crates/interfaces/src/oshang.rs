@@ -23,8 +23,8 @@ pub struct Settings {
 impl Settings {
     /// With the smallest check value that is wanted.
     pub fn with_threshold(threshold: Duration) -> Self {
-        // It is looked at several times before that is over.
-        let every = (threshold / 4).clamp(Duration::from_millis(10), Duration::from_millis(100));
+        // It is looked at once before that is over.
+        let every = (threshold / 2).clamp(Duration::from_millis(10), Duration::from_millis(250));
         Self { every, threshold, bound: threshold * 4, timeout: threshold * 10 }
     }
 }

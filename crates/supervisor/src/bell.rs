@@ -59,6 +59,10 @@ impl Bell {
 
     /// Takes note of the words. To be called before they are looked at: what changes later rings again.
     pub fn hear(&self) {
+        // Where nothing has changed the thread sleeps as it is to.
+        if !self.rings() && self.shared.has_heard() {
+            return;
+        }
         self.shared.has_rung.store(false, Release);
         // Nothing to read is as good: the caller looks at the words in any case.
         let _ = rustix::io::read(&self.shared.eventfd, &mut [0u8; 8]);
@@ -77,6 +81,14 @@ impl Drop for Bell {
 }
 
 impl Shared {
+    fn heard(&self) -> [u32; WORDS] {
+        std::array::from_fn(|i| self.heard[i].load(Acquire))
+    }
+
+    fn has_heard(&self) -> bool {
+        words(&self.session).map(|word| word.load(Acquire)) == self.heard()
+    }
+
     fn wake(&self) {
         self.times.fetch_add(1, AcqRel);
         futex::wake(&self.times);
@@ -89,7 +101,7 @@ impl Shared {
             if self.over.load(Acquire) {
                 return;
             }
-            let heard: [u32; WORDS] = std::array::from_fn(|i| self.heard[i].load(Acquire));
+            let heard = self.heard();
             let mut waits = [(&self.times, times); WORDS + 1];
             if words.map(|word| word.load(Acquire)) == heard {
                 for i in 0..WORDS {

@@ -1,5 +1,6 @@
 //! What a thread waits for, and who has it: read from outside, of locks of the GNU C library, which note their owner.
 
+use crate::processes::line_of;
 use crate::remote;
 use libc::pid_t;
 use outlast_interfaces::pmc::{Lock, Wait};
@@ -39,7 +40,7 @@ impl Elsewhere {
         if seen.run == run && seen.times >= Self::SURE {
             return None;
         }
-        let call = std::fs::read_to_string(format!("/proc/{pid}/task/{thread}/syscall")).ok()?;
+        let call = line_of(format!("/proc/{pid}/task/{thread}/syscall"))?;
         let futex = futex_of(&call);
         let is_elsewhere = futex.is_none() && call.starts_with(|first: char| first.is_ascii_digit());
         *seen = Seen { run, times: if is_elsewhere && seen.run == run { seen.times + 1 } else { 0 } };

@@ -7,9 +7,14 @@ use outlast_filter::needs::wish;
 use rustix::io::Errno;
 use rustix::process::{pidfd_getfd, pidfd_open, Pid, PidfdFlags, PidfdGetfdFlags};
 use std::ffi::OsString;
+use std::fs::File;
+use std::io::Read;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
+
+/// No line in which the kernel tells of a process or a thread is longer, in bytes.
+const LONGEST_LINE: usize = 1024;
 
 /// A copy of a descriptor of another process, which we must be allowed to trace.
 pub fn descriptor_of(pid: pid_t, fd: i32) -> Result<OwnedFd, Errno> {
@@ -113,9 +118,17 @@ pub fn maps(pid: pid_t, address: u64, file: BorrowedFd<'_>) -> bool {
     })
 }
 
+/// A file in which the kernel says one line, all at once: by three calls, as it is asked several times a second.
+pub fn line_of(path: String) -> Option<String> {
+    let mut line = vec![0; LONGEST_LINE];
+    let length = File::open(path).ok()?.read(&mut line).ok()?;
+    line.truncate(length);
+    String::from_utf8(line).ok()
+}
+
 /// Fields of a process's stat file from the third on: state, parent, …
 fn stat_field(pid: pid_t, field: usize) -> Option<String> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let stat = line_of(format!("/proc/{pid}/stat"))?;
     stat[stat.rfind(')')? + 1..].split_ascii_whitespace().nth(field - 3).map(String::from)
 }
 
@@ -183,14 +196,14 @@ pub fn is_stopped(pid: pid_t) -> bool {
 
 /// Processor time that a thread has had, in nanoseconds, and how often it got a processor.
 pub fn schedule_of(pid: pid_t, thread: pid_t) -> Option<(u64, u64)> {
-    let schedstat = std::fs::read_to_string(format!("/proc/{pid}/task/{thread}/schedstat")).ok()?;
+    let schedstat = line_of(format!("/proc/{pid}/task/{thread}/schedstat"))?;
     let mut fields = schedstat.split_ascii_whitespace().map(|field| field.parse().ok());
     Some((fields.next()??, fields.nth(1)??))
 }
 
 /// The letter by which the kernel calls what a thread is about.
 pub fn state_of(pid: pid_t, thread: pid_t) -> Option<char> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/task/{thread}/stat")).ok()?;
+    let stat = line_of(format!("/proc/{pid}/task/{thread}/stat"))?;
     stat[stat.rfind(')')? + 1..].trim_start().chars().next()
 }
 
