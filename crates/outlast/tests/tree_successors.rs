@@ -34,6 +34,39 @@ fn another_supervisor_takes_a_tree_over() {
     until("both statuses", || std::fs::read_to_string(&file).is_ok_and(|text| text == "7\n8\n"));
 }
 
+#[test]
+fn what_is_forked_later_is_protected_as_well() {
+    let home = Home::new();
+    let (door, last, file) = (home.door(), home.file("last"), home.file("out"));
+    let out = file.display();
+    let script = format!(
+        "{}; i=0; while [ $i -lt 12 ]; do (exit $i); echo $? >> {out}; i=$((i+1)); done
+        (until [ -e {last} ]; do read x < /dev/null; done; exit 99) & wait $!; echo $? >> {out}",
+        door.wait(),
+        last = last.display(),
+    );
+    let mut child = start(&home, "it", &["sh", "-c", &script]);
+    // One after the other: they begin anew with what they have in common, and not with what the one before has left of it.
+    for n in 0..3 {
+        let supervisor = home.await_protected("it")["supervisor"].clone();
+        support::kill(&supervisor, libc::SIGKILL);
+        home.await_event("it", "supervisor-restarted", n + 1);
+        home.await_status("it", |status| status["supervisor"].is_i64() && status["supervisor"] != supervisor);
+    }
+    child.wait().unwrap();
+    door.open();
+    until("the last child", || programs(&home, "it").len() == 2);
+    assert!(kill(programs(&home, "it")[1]));
+    home.await_event("it", "recovered", 1);
+    std::fs::write(&last, "").unwrap();
+    let read = || std::fs::read_to_string(&file).unwrap_or_default();
+    until("the end", || read().ends_with("99\n"));
+    let statuses: String = (0..12).chain([99]).map(|status| format!("{status}\n")).collect();
+    assert_eq!(read(), statuses);
+    let log = home.log("it");
+    assert!(!log.iter().any(|entry| entry["cause"] == "children"), "{log:#?}");
+}
+
 /// The processes that have one of the folder's files mapped.
 fn users_of(home: &Home) -> Vec<String> {
     let folder = home.path().to_str().unwrap();

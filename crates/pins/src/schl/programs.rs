@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// How often programs are looked for: at all processes.
 const SEARCH: Duration = Duration::from_secs(5);
 /// Each of the two may take no more than this part of the time.
-const PART: u32 = 2000;
+const PART: u32 = 5000;
 
 /// The processes of protected programs.
 pub struct Programs {
