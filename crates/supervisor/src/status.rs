@@ -178,9 +178,9 @@ pub fn program(session: &Session, supervisor: Option<pid_t>) -> Option<pid_t> {
 
 /// Microseconds since the last commit, whose moment the engine knows in ticks of the time stamp counter only.
 fn age_of_last_commit(control: &Control, ns_per_tick: f64) -> Option<f64> {
-    let last = control.last_commit_tsc.load(Acquire);
-    let ticks = clock::ticks().checked_sub(last).filter(|_| last != 0)?;
-    Some(micros(ticks as f64 * ns_per_tick))
+    let last = Some(control.last_commit_tsc.load(Acquire)).filter(|last| *last != 0)?;
+    // One that is made just now may seem to lie ahead: processors read the counter when they like.
+    Some(micros(clock::ticks().saturating_sub(last) as f64 * ns_per_tick))
 }
 
 /// Microseconds that a commit waited in the mean until all other threads stood still.
