@@ -6,7 +6,7 @@ use outlast_image::control::{state, Control};
 use std::mem::offset_of;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
-use support::tree::{any, kill, native, programs, start, PIPELINE};
+use support::tree::{kill, native, programs, start, PIPELINE};
 use support::{said, until, Home};
 
 #[test]
@@ -32,39 +32,6 @@ fn another_supervisor_takes_a_tree_over() {
     }
     door.open();
     until("both statuses", || std::fs::read_to_string(&file).is_ok_and(|text| text == "7\n8\n"));
-}
-
-#[test]
-fn what_is_forked_later_is_protected_as_well() {
-    let home = Home::new();
-    let (door, last, file) = (home.door(), home.file("last"), home.file("out"));
-    let out = file.display();
-    let script = format!(
-        "{}; i=0; while [ $i -lt 12 ]; do (exit $i); echo $? >> {out}; i=$((i+1)); done
-        (until [ -e {last} ]; do read x < /dev/null; done; exit 99) & wait $!; echo $? >> {out}",
-        door.wait(),
-        last = last.display(),
-    );
-    let mut child = start(&home, "it", &["sh", "-c", &script]);
-    // One after the other: they begin anew with what they have in common, and not with what the one before has left of it.
-    for n in 0..3 {
-        let supervisor = home.await_protected("it")["supervisor"].clone();
-        support::kill(&supervisor, libc::SIGKILL);
-        home.await_event("it", "supervisor-restarted", n + 1);
-        home.await_status("it", |status| status["supervisor"].is_i64() && status["supervisor"] != supervisor);
-    }
-    child.wait().unwrap();
-    door.open();
-    until("the last child", || programs(&home, "it").len() == 2);
-    assert!(kill(programs(&home, "it")[1]));
-    home.await_event("it", "recovered", 1);
-    std::fs::write(&last, "").unwrap();
-    let read = || std::fs::read_to_string(&file).unwrap_or_default();
-    until("the end", || read().ends_with("99\n"));
-    let statuses: String = (0..12).chain([99]).map(|status| format!("{status}\n")).collect();
-    assert_eq!(read(), statuses);
-    let log = home.log("it");
-    assert!(!log.iter().any(|entry| entry["cause"] == "children"), "{log:#?}");
 }
 
 /// The processes that have one of the folder's files mapped.
@@ -114,7 +81,7 @@ fn a_process_is_taken_up_as_the_program_that_it_has_become() {
     assert_eq!(events.iter().filter(|event| *event == "killed").count(), 1, "{events:?}");
 }
 
-/// Its supervisor is killed again and again, among its processes; who looks after it then has another one take over.
+/// Its supervisor is killed again and again; who looks after it then has another one take over.
 fn outlasts_its_supervisors(seed: u64) {
     let home = Home::new();
     let file = home.file("out");
@@ -127,10 +94,7 @@ fn outlasts_its_supervisors(seed: u64) {
         let status = home.status("it");
         // Before that nothing has begun, and dies with it.
         if kills < 25 && status["state"] == "protected" && status["supervisor"].is_i64() {
-            match random.u8(0..3) {
-                0 => drop(any(&mut random, &programs(&home, "it")).map(kill)),
-                _ => support::kill(&status["supervisor"], libc::SIGKILL),
-            }
+            support::kill(&status["supervisor"], libc::SIGKILL);
             kills += 1;
         }
         read().ends_with("over\n")
@@ -147,6 +111,6 @@ fn outlasts_its_supervisors(seed: u64) {
 }
 
 #[test]
-fn supervisor_and_processes_of_a_tree_may_be_killed_at_any_moment() {
+fn the_supervisor_of_a_tree_may_be_killed_at_any_moment() {
     (0..6).for_each(outlasts_its_supervisors);
 }

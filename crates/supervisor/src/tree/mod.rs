@@ -7,7 +7,6 @@
 
 mod children;
 mod heir;
-mod kindred;
 mod member;
 mod ready;
 mod requests;
@@ -20,11 +19,11 @@ use crate::end::End;
 use crate::kin::Change;
 use crate::session::Session;
 use crate::supervisor::Supervisor;
-pub use kindred::Kindred;
 use libc::pid_t;
 use member::{Left, Member};
 use outlast_image::children::add_usage;
 use outlast_image::inject::option;
+pub use ready::Kindred;
 use ready::Ready;
 pub use resend::Expected;
 pub use sent::Sent;
@@ -69,7 +68,7 @@ impl Supervisor {
             return;
         }
         // Without a socket children run unprotected, as the engine says.
-        if let Ok(ready) = Kindred::new().map(Ready::new) {
+        if let Ok(ready) = Ready::new(None) {
             self.kindred = Some(Rc::clone(&ready.kindred));
             self.sent = Some(Rc::default());
             self.follow_signals();
@@ -78,12 +77,13 @@ impl Supervisor {
         }
     }
 
-    /// Takes over the other processes of a program whose supervisor has died.
+    /// Takes over the other processes of a program whose supervisor has died. What that one had made ready is used up by those that run; then
+    /// their children are not protected any more, but those of programs that they become.
     pub(crate) fn take_up_tree(&mut self) {
         if self.meta.options.bits & option::TREE == 0 {
             return;
         }
-        let Ok(ready) = Kindred::again(self).map(Ready::new) else { return };
+        let Ok(ready) = Ready::new(self.group_of_tree()) else { return };
         self.kindred = Some(Rc::clone(&ready.kindred));
         self.sent = Some(Rc::default());
         self.follow_signals();

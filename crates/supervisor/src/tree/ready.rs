@@ -1,15 +1,19 @@
 //! What children begin with, made before there are any: folders with an empty session and an empty store, whose descriptors wait in a
 //! socket.
 
-use super::kindred::Kindred;
 use crate::error::Error;
+use crate::processes;
 use crate::program_folder::{Lock, ProgramFolder};
 use crate::session::Session;
 use crate::stores::StorePlace;
 use crate::supervisor::Supervisor;
+use outlast_image::layout::{own_fd, GROUP_LEN};
 use rustix::event::{poll, PollFd, PollFlags};
+use rustix::fs::{fcntl_get_seals, fstat, ftruncate, memfd_create, MemfdFlags};
 use rustix::io::Errno;
-use rustix::net::{sendmsg, SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
+use rustix::net::{
+    sendmsg, socketpair, AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
+};
 use rustix::time::Timespec;
 use std::io::IoSlice;
 use std::mem::MaybeUninit;
@@ -29,19 +33,37 @@ pub struct Begun {
     pub store: OwnedFd,
 }
 
+/// What all engines of a tree have.
+pub struct Kindred {
+    /// Where they receive what their children begin with.
+    pub births: OwnedFd,
+    /// What they know of each other's writes.
+    pub group: OwnedFd,
+}
+
 /// Those that wait, or were received by a parent that has not made its child yet.
 pub struct Ready {
     ours: OwnedFd,
     pub kindred: Rc<Kindred>,
     waiting: Vec<Begun>,
-    /// Those of an earlier supervisor, which wait no more; but a parent may have received one.
-    earlier: Vec<Begun>,
     next: u32,
 }
 
 impl Ready {
-    pub fn new((ours, kindred): (OwnedFd, Kindred)) -> Self {
-        Self { ours, kindred: Rc::new(kindred), waiting: Vec::new(), earlier: Vec::new(), next: 1 }
+    /// `group`: what an earlier supervisor has given to them.
+    pub fn new(group: Option<OwnedFd>) -> Result<Self, Errno> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let (ours, births) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+        let group = match group {
+            Some(group) => group,
+            None => {
+                let made = memfd_create(c"outlast-group", MemfdFlags::CLOEXEC)?;
+                ftruncate(&made, GROUP_LEN)?;
+                made
+            }
+        };
+        let kindred = Rc::new(Kindred { births, group });
+        Ok(Self { ours, kindred, waiting: Vec::new(), next: 1 })
     }
 
     /// Has enough of them wait. What cannot be made now is tried for when somebody needs it next.
@@ -61,7 +83,7 @@ impl Ready {
     pub fn keep(&mut self, begun: Option<Begun>) {
         if let Some(begun) = begun {
             self.next = self.next.max(begun.number + 1);
-            self.earlier.push(begun);
+            self.waiting.push(begun);
         }
     }
 
@@ -76,22 +98,33 @@ impl Ready {
     }
 
     pub fn has(&self, number: u32) -> bool {
-        self.waiting.iter().chain(&self.earlier).any(|begun| begun.number == number)
+        self.waiting.iter().any(|begun| begun.number == number)
     }
 
     /// A child has begun with it.
     pub fn take(&mut self, number: u32) -> Option<Begun> {
-        let remove =
-            |from: &mut Vec<Begun>| from.iter().position(|begun| begun.number == number).map(|i| from.remove(i));
-        remove(&mut self.waiting).or_else(|| remove(&mut self.earlier))
+        let i = self.waiting.iter().position(|begun| begun.number == number)?;
+        Some(self.waiting.remove(i))
     }
 
     /// No child will need any.
     pub fn clear(&mut self) {
-        for begun in self.waiting.drain(..).chain(self.earlier.drain(..)) {
+        for begun in self.waiting.drain(..) {
             // What cannot be removed goes with the program's folder.
             let _ = begun.folder.clear();
         }
+    }
+}
+
+impl Supervisor {
+    /// What an earlier supervisor has given the tree's processes to know of each other's writes, if the program lets us have it.
+    pub(super) fn group_of_tree(&self) -> Option<OwnedFd> {
+        let first = self.generation.session.inject_args().session_fd - own_fd::SESSION;
+        // The anchor has the same descriptors.
+        let holder = if self.pid > 0 { self.pid } else { self.anchor };
+        let file = processes::descriptor_of(holder, first + own_fd::GROUP).ok()?;
+        let is_it = fstat(&file).is_ok_and(|stat| stat.st_size as u64 == GROUP_LEN) && fcntl_get_seals(&file).is_ok();
+        is_it.then_some(file)
     }
 }
 
