@@ -3,14 +3,10 @@
 
 use crate::state::{Engine, OwnFd};
 use crate::sys::{err, nr, syscall};
-use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// How often, and how long each time, is waited for one where none is ready. Milliseconds.
 const TRIES: u32 = 100;
 const PATIENCE: i64 = 20;
-
-/// It was waited for in vain the last time: it seems that nobody is there who makes any, and the next one waits for one look only.
-static IN_VAIN: AtomicBool = AtomicBool::new(false);
 
 /// What a child begins with.
 pub struct Ready {
@@ -49,7 +45,7 @@ pub fn receive(e: &Engine) -> Option<Ready> {
     let socket = e.own_fd(OwnFd::Children);
     let (mut member, mut rights) = (0u32, Rights { fds: [-1; 2], ..Rights::default() });
     let vector = [(&raw mut member) as u64, 4];
-    let (mut waited, tries) = (0, if IN_VAIN.load(Relaxed) { 1 } else { TRIES });
+    let mut waited = 0;
     loop {
         // struct msghdr: name, its length, vector, its length, control, its length, flags.
         let mut message = [0, 0, vector.as_ptr() as u64, 1, (&raw mut rights) as u64, size_of::<Rights>() as u64, 0];
@@ -58,7 +54,7 @@ pub fn receive(e: &Engine) -> Option<Ready> {
         if r == err::EINTR {
             continue;
         }
-        if r == err::EAGAIN && waited < tries {
+        if r == err::EAGAIN && waited < TRIES {
             waited += 1;
             // Those that died before they had made a child with what they had received have told nobody.
             super::ring();
@@ -67,7 +63,6 @@ pub fn receive(e: &Engine) -> Option<Ready> {
             unsafe { syscall!(nr::POLL, &raw mut poll, 1, PATIENCE) };
             continue;
         }
-        IN_VAIN.store(r == err::EAGAIN, Relaxed);
         let [session, store] = rights.fds;
         let came = (rights.level, rights.kind) == (SOL_SOCKET, SCM_RIGHTS) && message[5] > 0;
         if !came || r != 4 {

@@ -3,7 +3,7 @@
 use libc::pid_t;
 use outlast_interfaces::schl::Thread;
 use outlast_supervisor::processes;
-use std::fs::{read_dir, read_link, read_to_string};
+use std::fs::{read_dir, read_link};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -59,8 +59,7 @@ fn threads(process: pid_t) -> Vec<Thread> {
 
 /// None: it waits for something, is stopped, frozen or gone.
 fn runnable(process: pid_t, thread: pid_t) -> Option<Thread> {
-    let folder = format!("/proc/{process}/task/{thread}");
-    let stat = read_to_string(format!("{folder}/stat")).ok()?;
+    let stat = processes::line_of(format!("/proc/{process}/task/{thread}/stat"))?;
     let end = stat.rfind(')')?;
     let mut fields = stat[end + 1..].split_ascii_whitespace();
     if fields.next()? != "R" {
