@@ -61,7 +61,7 @@ const RENUMBERED: &[&str] = &[
 ];
 
 /// Cases of which the short profile also makes a run with the tracker that cuts and joins mappings.
-const CUT: &[&str] = &["locked", "advice", "given_up"];
+const CUT: &[&str] = &["locked", "advice", "given_up", "jail", "rooted"];
 
 /// Cases of which the short profile also makes a run in a container, where the engine gets into an image in another way.
 const CONTAINED: &[&str] = &["filters_exec", "filters_exec_narrow"];
@@ -75,7 +75,6 @@ const SELF_HARMING: &[&str] = &[
     "crash_ill",
     "end_term",
     "end_exit",
-    "jail",
     "own_faults_forked",
     "own_faults_handed",
     "own_faults_shared",
@@ -220,6 +219,7 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
     (
         Attack::Anchor,
         &[
+            "jail",
             "children",
             "bursts",
             "pipe_counter",

@@ -21,6 +21,10 @@ pub const CASES: &[Case] = &[
         .pace(SPREAD)
         .root_only()
         .forbidden_in_docker(),
+    Case::new("jail", |_| Ok(Program::new(&[&program("jail"), "300"])), |_| Drive::Pipes(Input::none()))
+        .pace(SPREAD)
+        .root_only()
+        .forbidden_in_docker(),
     Case::new("procfs", |_| Ok(Program::new(&[&program("procfs"), "300"])), |_| Drive::Pipes(Input::none())),
     Case::new("numbers", |_| Ok(Program::new(&[&program("numbers"), "200", "4"])), |_| Drive::Pipes(Input::none()))
         .with_threads(),

@@ -10,9 +10,6 @@ pub const CASES: &[Case] = &[
     Case::new("segment", |_| Ok(Program::new(&[&program("segment"), "600"])), |_| Drive::Pipes(Input::none()))
         .with_threads()
         .may_report(&[Degradation::Children]),
-    Case::new("jail", |_| Ok(Program::new(&[&program("jail"), "300"])), |_| Drive::Pipes(Input::none()))
-        .root_only()
-        .may_report(&[Degradation::ProcHidden]),
     Case::new("page_server", |_| Ok(page_server("thread", "300")), |_| Drive::Pipes(Input::none())).with_threads(),
     Case::new("page_server_polling", |_| Ok(page_server("polling", "300")), |_| Drive::Pipes(Input::none()))
         .with_threads(),

@@ -6,7 +6,7 @@
 
 use crate::call_filters;
 use crate::control::control;
-use crate::own_descriptors::Passing;
+use crate::proc;
 use crate::regions::{each_line, read_maps};
 use crate::scratch;
 use crate::state::Engine;
@@ -109,7 +109,7 @@ pub fn text(e: &mut Engine) -> &'static [u8] {
 }
 
 fn apply(changes: &mut Changes) -> bool {
-    let Ok(file) = Passing::open(c"/proc/self/maps".as_ptr().cast(), 0) else { return false };
+    let Ok(file) = proc::open(c"/proc/self/maps", 0) else { return false };
     let ranges = changes.ranges;
     ranges[..changes.count].iter().all(|range| splice(changes, file.fd, *range).is_some())
 }

@@ -2,6 +2,7 @@
 //! working directory. What it must know of objects without a name see [`crate::unnamed`].
 
 use crate::calls::{directory, own_pidfds, owners};
+use crate::proc;
 use crate::state::{object, Engine};
 use crate::sys::{err, nr, syscall};
 use crate::unnamed;
@@ -85,11 +86,9 @@ fn put(e: &mut Engine, fd: i32) {
         if matches!(kind, kind::REGULAR | kind::DIRECTORY | kind::CHARACTER | kind::TERMINAL | kind::BLOCK)
             || may_have_name
         {
-            let mut link = [0u8; 32];
-            crate::text::join(&mut link, &[b"/proc/self/fd/"], Some(fd as u64));
-            let n = syscall!(nr::READLINKAT, -100i64, link.as_ptr(), path.as_mut_ptr(), path.len());
+            let n = proc::link(fd, &mut path).len();
             // Of a pipe that has none /proc makes one up.
-            d.path_len = if may_have_name && path[0] != b'/' { 0 } else { n.max(0) as u32 };
+            d.path_len = if may_have_name && path[0] != b'/' { 0 } else { n as u32 };
         }
     }
     let mut rest = [0; unnamed::LONGEST];

@@ -3,7 +3,7 @@
 use crate::fresh;
 use crate::interests;
 use crate::noted::is_stream;
-use crate::own_descriptors::Passing;
+use crate::proc;
 use crate::sys::{err, nr, syscall};
 use crate::unnamed::{watches, Origin, Origins};
 use outlast_image::descriptor::{descriptor_kind as kind, unnamed_kind};
@@ -80,11 +80,7 @@ fn bits_of(fd: i32) -> u8 {
 
 /// Is a file of /proc the memory of a process? Its name and size are empty in `fstat`, so it is asked for its name.
 fn is_memory(fd: i32) -> bool {
-    let (mut link, mut name) = ([0u8; 32], [0u8; 64]);
-    crate::text::join(&mut link, &[b"/proc/self/fd/"], Some(fd as u64));
-    // SAFETY: readlinkat writes at most as many bytes as there is room for.
-    let n = unsafe { syscall!(nr::READLINKAT, -100i64, link.as_ptr(), name.as_mut_ptr(), name.len()) };
-    name[..n.max(0) as usize].ends_with(b"/mem")
+    proc::link(fd, &mut [0; 64]).ends_with(b"/mem")
 }
 
 /// Kind by `st_mode`; terminals are told from other character devices by TCGETS.
@@ -474,7 +470,7 @@ pub fn for_each_open(mut f: impl FnMut(i32)) {
     let mut buf = [0u8; 4096];
     // SAFETY: getdents64 writes into the buffer; records are checked against its length.
     unsafe {
-        let Ok(dir) = Passing::open(c"/proc/self/fd".as_ptr().cast(), 0o200000) else { return };
+        let Ok(dir) = proc::open(c"/proc/self/fd", 0o200000) else { return };
         loop {
             let n = syscall!(nr::GETDENTS64, dir.fd, buf.as_mut_ptr(), buf.len());
             if n <= 0 {

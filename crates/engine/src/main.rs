@@ -59,6 +59,7 @@ mod own_faults;
 mod periodic;
 mod perturb;
 mod pinned;
+mod proc;
 mod program_rings;
 mod queued;
 mod regions;

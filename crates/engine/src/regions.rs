@@ -1,7 +1,7 @@
 //! The program's mapped regions, read from /proc/self/maps when they may have changed since the last commit.
 
 use crate::control::fail;
-use crate::own_descriptors::Passing;
+use crate::proc;
 use crate::scratch;
 use crate::shared_memory;
 use crate::state::engine;
@@ -17,17 +17,12 @@ pub struct Mapped<'a> {
     pub path: &'a [u8],
 }
 
-/// Can the map of the process be read? Not where there is no /proc.
-pub fn can_be_read() -> bool {
-    Passing::open(c"/proc/self/maps".as_ptr().cast(), 0).is_ok()
-}
-
 /// Reads the whole map of the process into the scratch buffer.
 pub fn read_maps() -> &'static [u8] {
     let buf = scratch::maps_text();
     // SAFETY: plain reads into the scratch buffer.
     unsafe {
-        let file = match Passing::open(c"/proc/self/maps".as_ptr().cast(), 0) {
+        let file = match proc::open(c"/proc/self/maps", 0) {
             Ok(file) => file,
             Err(r) => fail!(r),
         };

@@ -283,6 +283,7 @@ impl Engine {
         // SAFETY: the session is mapped and the arguments are plain integers.
         self.args = unsafe { ((SESSION_BASE + session::INJECT) as *const InjectArgs).read_volatile() };
         self.fds.own = self.args.session_fd;
+        crate::proc::find(self);
         self.read_store_path();
     }
 
@@ -302,19 +303,7 @@ impl Engine {
     }
 
     fn read_store_path(&mut self) {
-        let mut link = [0u8; 32];
-        let n = crate::text::join(&mut link, &[b"/proc/self/fd/"], Some(self.own_fd(OwnFd::Store) as u64));
-        // SAFETY: readlinkat writes into the buffer.
-        let r = unsafe {
-            crate::sys::syscall!(
-                crate::sys::nr::READLINKAT,
-                -100i64,
-                link[..n].as_ptr(),
-                self.store_path.as_mut_ptr(),
-                self.store_path.len()
-            )
-        };
-        self.store_path_len = r.max(0) as usize;
+        self.store_path_len = crate::proc::link(self.own_fd(OwnFd::Store), &mut self.store_path).len();
         let path = &self.store_path[..self.store_path_len];
         if let Some(p) = path.strip_suffix(b" (deleted)") {
             self.store_path_len = p.len();
@@ -396,6 +385,8 @@ pub enum OwnFd {
     Children = own_fd::CHILDREN,
     /// What processes of a tree know of each other's writes.
     Group = own_fd::GROUP,
+    /// A /proc of the engine's own, where the program's root has none.
+    Proc = own_fd::PROC,
     Ring = own_fd::PROVIDED,
     Userfault,
     Pagemap,

@@ -1,12 +1,12 @@
 //! What the kernel tells of each mapping by two letters, in /proc/self/smaps.
 
-use crate::own_descriptors::Passing;
+use crate::proc;
 use crate::sys::{nr, syscall};
 use outlast_image::layout::{ENGINE_BASE, ENGINE_END};
 
 /// Calls `f` with every mapping that is not the engine's, in ascending order, and its marks.
 pub fn each(f: &mut dyn FnMut(u64, u64, &[u8])) {
-    let Ok(file) = Passing::open(c"/proc/self/smaps".as_ptr().cast(), 0) else { return };
+    let Ok(file) = proc::open(c"/proc/self/smaps", 0) else { return };
     let (mut text, mut kept, mut range) = ([0u8; 8192], 0, (0, 0));
     loop {
         // SAFETY: reads into what is free of the buffer.

@@ -237,6 +237,8 @@ pub mod wish {
     pub const GETITIMER: u32 = 36;
     /// To learn of a niceness that a thread has and makes no use of.
     pub const GETPRIORITY: u32 = 140;
+    /// A /proc for a program whose root has none: fsopen, fsconfig, fsmount.
+    pub const OWN_PROC: [u32; 3] = [430, 431, 432];
     pub const ALL: &[u32] = &[
         IO_URING_SETUP,
         IO_URING_ENTER,
@@ -250,6 +252,9 @@ pub mod wish {
         EPOLL_CREATE1,
         GETITIMER,
         GETPRIORITY,
+        OWN_PROC[0],
+        OWN_PROC[1],
+        OWN_PROC[2],
     ];
 }
 

@@ -68,7 +68,7 @@ degradations! {
     InputLost = 22, "input-lost";
     /// The program has given the GS register a base of its own, which the engine needs; it runs on without protection.
     GsUsed = 23, "gs-used";
-    /// The program went where it cannot reach /proc (chroot, another mount namespace); it runs on without protection.
+    /// The program went where it cannot reach /proc (chroot, another mount namespace), and may mount none; it runs on without protection.
     ProcHidden = 24, "proc-hidden";
     /// A recovered process could not be put into the control group of the one that died; limits of another one apply to it.
     ControlGroup = 25, "control-group";

@@ -5,7 +5,7 @@
 
 /// Which layout engine and supervisor speak with each other: of what is here, of the session and of the store. It changes with anything
 /// in this crate, or in the store's format, that one of another version would understand otherwise, and with the options of `supervise`.
-pub const VERSION: u32 = 17;
+pub const VERSION: u32 = 18;
 
 /// Bytes a page.
 pub const PAGE: u64 = 4096;
@@ -124,7 +124,7 @@ pub mod session {
 /// Descriptors of the engine sit just below this number, or below the soft limit if that is lower.
 pub const ENGINE_FD_CEILING: i32 = 1024;
 /// How many descriptors the engine keeps for itself, one after the other.
-pub const ENGINE_FDS: i32 = 28;
+pub const ENGINE_FDS: i32 = 29;
 /// How many of them hold files that the program maps and has no descriptor of.
 pub const HELD_FILES: usize = 12;
 /// How many numbers above them it may use to hide what the program closed until the next commit.
@@ -146,6 +146,8 @@ pub mod own_fd {
     pub const CHILDREN: i32 = 5;
     /// What the processes of a tree know of each other's writes, if children are protected: a file of [`GROUP_LEN`](super::GROUP_LEN) bytes.
     pub const GROUP: i32 = 6;
+    /// A folder of processes, as /proc is, where the program's root has none.
+    pub const PROC: i32 = 7;
     /// Numbers from here on the supervisor provides nothing for.
-    pub const PROVIDED: i32 = 7;
+    pub const PROVIDED: i32 = 8;
 }

@@ -6,18 +6,19 @@
 use crate::end::End;
 use crate::error::Error;
 use crate::generation::{file_name, Generation};
-use crate::inject::{inject, Failure};
+use crate::inject::{inject, Failure, Injection};
 use crate::launch::Command;
 use crate::log::{Entry, Kind};
 use crate::program_folder::ProgramFolder;
 use crate::stores::StorePlace;
 use crate::supervisor::Supervisor;
 use crate::trace::{self, Fault, Stop};
-use crate::{clock, futex, processes, reports};
+use crate::{clock, futex, own_proc, processes, reports};
 use outlast_image::control::{exec_answer, exec_request as request, state, Control};
 use outlast_image::degradation::Degradation;
 use outlast_image::inject::mode;
 use outlast_image::layout::CHILD_BASE;
+use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 use std::time::Duration;
 
@@ -183,6 +184,8 @@ impl Supervisor {
         let children = self.kindred.as_deref();
         let (options, mode) = (&self.meta.options, mode::START);
         let injection = self.generation.injection(&self.engine, options, faults, mode, self.meta.pid, children);
+        let own_proc = own_proc::needed_by(self.pid);
+        let injection = Injection { own_proc: own_proc.as_ref().map(AsFd::as_fd), ..injection };
         let Err(failure) = inject(self.pid, None, &injection) else {
             self.end_keeping();
             self.anchor = 0;

@@ -73,6 +73,7 @@ impl Generation {
             options,
             faults,
             children,
+            own_proc: None,
             mode,
             generation: self.number,
             known_pid: known_pid as u32,

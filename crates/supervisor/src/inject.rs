@@ -34,6 +34,8 @@ pub struct Injection<'a> {
     pub faults: Option<&'a FaultList>,
     /// Whence it receives sessions and stores for its children, if these are to be protected.
     pub children: Option<&'a Kindred>,
+    /// Where it finds itself, if its root has no /proc.
+    pub own_proc: Option<BorrowedFd<'a>>,
     /// One of [`outlast_image::inject::mode`].
     pub mode: u32,
     pub generation: u32,
@@ -58,7 +60,9 @@ impl<'a> Injection<'a> {
             .children
             .map(|kindred| [(own_fd::CHILDREN, kindred.births.as_fd()), (own_fd::GROUP, kindred.group.as_fd())]);
         let first = [(own_fd::SESSION, self.session.file()), (own_fd::STORE, self.store)];
-        first.into_iter().chain(faults.into_iter().flatten()).chain(children.into_iter().flatten()).collect()
+        let own_proc = self.own_proc.map(|folder| (own_fd::PROC, folder));
+        let rest = faults.into_iter().flatten().chain(children.into_iter().flatten()).chain(own_proc);
+        first.into_iter().chain(rest).collect()
     }
 }
 

@@ -57,6 +57,7 @@ pub mod names;
 pub mod oom_score;
 pub mod options;
 pub mod orphans;
+mod own_proc;
 mod past;
 pub mod postponed;
 pub mod presence;

@@ -11,8 +11,9 @@ use crate::control::phase;
 use crate::descriptors::HIGHEST;
 use crate::dispatch::{interruptible, native, redo, Call};
 use crate::mutant::without;
-use crate::own_descriptors::{self, Passing};
+use crate::own_descriptors;
 use crate::own_faults;
+use crate::proc;
 use crate::program_rings;
 use crate::replies;
 use crate::shared_files;
@@ -176,14 +177,9 @@ pub fn may_hold_lock(e: &Engine, fd: i32) -> bool {
 /// Does the kernel say so, or nothing?
 pub fn shows_lock(fd: i32) -> bool {
     const LOCK: &[u8] = b"lock:";
-    let (mut path, mut text) = ([0u8; 40], [0u8; 512]);
-    crate::text::join(&mut path, &[b"/proc/self/fdinfo/"], Some(fd as u32 as u64));
-    let n = match Passing::open(path.as_ptr(), 0) {
-        // SAFETY: reads a file of /proc into the buffer.
-        Ok(info) => unsafe { syscall!(nr::READ, info.fd, text.as_mut_ptr(), text.len()) },
-        Err(e) => e,
-    };
-    n <= 0 || text[..n as usize].windows(LOCK.len()).any(|w| w == LOCK)
+    let mut text = [0u8; 512];
+    let text = proc::info(fd, &mut text);
+    text.is_empty() || text.windows(LOCK.len()).any(|w| w == LOCK)
 }
 
 /// The program has closed `fd`.

@@ -5,10 +5,9 @@ use crate::calls::objects;
 use crate::dispatch::{self, interruptible, Call};
 use crate::interests;
 use crate::mutant::without;
-use crate::own_descriptors::Passing;
+use crate::proc;
 use crate::state::Engine;
 use crate::sys::{err, nr, syscall};
-use crate::text;
 use crate::thread::Thread;
 use crate::user;
 use outlast_image::kernel::{interests as any_of, one_shot as use_of};
@@ -151,14 +150,7 @@ pub struct Interest {
 
 /// What the epoll behind `fd` watches; nothing, if it is none. `buf`: room for what /proc says of it.
 pub fn interests(fd: i32, buf: &mut [u8]) -> impl Iterator<Item = Interest> + '_ {
-    let mut name = [0u8; 48];
-    text::join(&mut name, &[b"/proc/self/fdinfo/"], Some(fd as u32 as u64));
-    let n = match Passing::open(name.as_ptr(), 0) {
-        // SAFETY: reads a file of /proc into the buffer.
-        Ok(info) => unsafe { syscall!(nr::READ, info.fd, buf.as_mut_ptr(), buf.len()) },
-        Err(e) => e,
-    };
-    buf[..n.max(0) as usize].split(|&b| b == b'\n').filter_map(Interest::parse)
+    proc::info(fd, buf).split(|&b| b == b'\n').filter_map(Interest::parse)
 }
 
 impl Interest {

@@ -11,7 +11,7 @@ use crate::kept_files;
 use crate::mutant::without;
 use crate::native;
 use crate::own_descriptors;
-use crate::regions;
+use crate::proc;
 use crate::scheduling;
 use crate::state::Engine;
 use crate::sys::{nr, syscall};
@@ -110,6 +110,7 @@ pub fn change(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         return filters::leave(t, call);
     }
     let keeping = if changes_root(call) {
+        proc::make(e);
         kept_files::pin();
         let seq = commit_before_call(e);
         if seq == 0 {
@@ -147,7 +148,10 @@ pub fn change(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     let set = |e: &mut Engine| if is_done { 0 } else { limits::set(e, call) };
     let (r, renewal) = if without(Mutant::Heir) { (set(e), None) } else { anchor::renew_around(seq, || set(e)) };
     e.fds.returned(r);
-    if r == 0 && !regions::can_be_read() {
+    if r == 0 && changes_root(call) {
+        proc::give_up_if_not_needed(e);
+    }
+    if r == 0 && !proc::can_be_read() {
         native::suspend(Degradation::ProcHidden);
         return r;
     }

@@ -1,9 +1,9 @@
 //! Folders as the program knows them: /proc/self/fd without the engine's descriptors, any without the names that it hides.
 
 use crate::descriptors::number_of;
+use crate::proc;
 use crate::state::Engine;
-use crate::sys::{err, nr, syscall};
-use crate::text;
+use crate::sys::{nr, syscall};
 use crate::undo::hidden;
 use crate::user;
 
@@ -57,17 +57,10 @@ fn copy(from: u64, to: u64, size: u64) {
 
 /// Is it /proc/self/fd, or fdinfo, by whatever name?
 fn is_descriptor_folder(e: &Engine, dir: i32) -> bool {
-    let (mut link, mut target) = ([0u8; 32], [0u8; 64]);
-    text::join(&mut link, &[b"/proc/self/fd/"], Some(dir as u64));
-    // SAFETY: the kernel writes at most the buffer's length; getpid has no effect.
-    let (n, pid) = unsafe {
-        let n = syscall!(nr::READLINKAT, -100i64, link.as_ptr(), target.as_mut_ptr(), target.len());
-        (n, syscall!(nr::GETPID) as u32)
-    };
-    if err::is(n) {
-        return false;
-    }
-    let Some(rest) = target[..n as usize].strip_prefix(b"/proc/") else { return false };
+    let mut target = [0u8; 64];
+    // SAFETY: getpid has no effect.
+    let pid = unsafe { syscall!(nr::GETPID) as u32 };
+    let Some(rest) = proc::link(dir, &mut target).strip_prefix(b"/proc/") else { return false };
     let mut parts = rest.split(|&b| b == b'/');
     let ours = parts.next().and_then(number_of).is_some_and(|n| n as u32 == pid || n as u32 == e.kernel.pid);
     ours && matches!(parts.next_back(), Some(b"fd" | b"fdinfo"))

@@ -19,6 +19,7 @@ pub fn can_be_moved() -> bool {
     static VERSION: AtomicU32 = AtomicU32::new(0);
     if VERSION.load(Relaxed) == 0 {
         let mut release = [0u8; 64];
+        // There is none of it where the program's root has no /proc; then it is an old kernel to it.
         if let Ok(file) = Passing::open(c"/proc/sys/kernel/osrelease".as_ptr().cast(), 0) {
             // SAFETY: reads into the buffer.
             unsafe { syscall!(nr::READ, file.fd, release.as_mut_ptr(), release.len()) };

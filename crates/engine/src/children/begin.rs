@@ -7,6 +7,7 @@ use crate::calls::memory;
 use crate::control::control;
 use crate::dispatch::Call;
 use crate::kept_files::Told;
+use crate::proc;
 use crate::queued::Queue;
 use crate::restore;
 use crate::state::{Engine, OwnFd};
@@ -30,7 +31,8 @@ pub unsafe fn come_into_its_own(e: &mut Engine, ready: &Ready) -> ! {
     syscall!(nr::CLOSE, ready.store);
     // What looks after the parent's memory must not be told of the child's.
     let kept = [OwnFd::Children as i32, OwnFd::Group as i32];
-    for used in (OwnFd::FaultList as i32..OwnFd::Spare as i32).filter(|used| !kept.contains(used)) {
+    let is_kept = |used| kept.contains(&used) || used == OwnFd::Proc as i32 && proc::is_own();
+    for used in (OwnFd::FaultList as i32..OwnFd::Spare as i32).filter(|&used| !is_kept(used)) {
         syscall!(nr::CLOSE, e.fds.own + used);
     }
     e.store = None;

@@ -19,7 +19,7 @@ const PATH_MAX: usize = 4096;
 
 /// What the process maps of files is kept from now on, whatever their names lead to. The caller has the engine's lock.
 pub fn pin() {
-    regions::for_each_mapping(regions::read_maps(), (0, 0), |m| {
+    regions::for_each(regions::read_maps(), (0, 0), |m| {
         let is_file = matches!(m.region.backing, backing::PRIVATE_FILE | backing::SHARED_FILE);
         if is_file && m.region.flags & region_flag::DELETED == 0 && m.path.len() < PATH_MAX {
             // SAFETY: one thread of the program's has the lock, and no anchor has this memory.

@@ -1,11 +1,10 @@
 //! Writes to an eventfd: /proc shows how far it has counted, before and after.
 
 use super::note::{how, note};
-use super::records::link_of;
 use crate::dispatch::{issue, Call};
-use crate::own_descriptors::Passing;
+use crate::proc;
 use crate::ring::{op, Entry};
-use crate::sys::{nr, syscall};
+use crate::sys::nr;
 use crate::user;
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -14,12 +13,8 @@ const COUNT: &[u8] = b"eventfd-count:";
 
 /// Where the eventfd stands; `None`: it is none, or /proc does not say.
 fn count(fd: i32) -> Option<u64> {
-    let (mut path, mut text) = ([0u8; 40], [0u8; 512]);
-    crate::text::join(&mut path, &[b"/proc/self/fdinfo/"], Some(fd as u32 as u64));
-    let file = Passing::open(path.as_ptr(), 0).ok()?;
-    // SAFETY: the text lands in the buffer.
-    let n = unsafe { syscall!(nr::READ, file.fd, text.as_mut_ptr(), text.len()) };
-    let text = text.get(..usize::try_from(n).ok()?)?;
+    let mut text = [0u8; 512];
+    let text = proc::info(fd, &mut text);
     let at = text.windows(COUNT.len()).position(|w| w == COUNT)? + COUNT.len();
     let digits = text[at..].iter().skip_while(|c| **c == b' ').map_while(|c| (*c as char).to_digit(16));
     Some(digits.fold(0, |n, d| n << 4 | d as u64))
@@ -28,7 +23,7 @@ fn count(fd: i32) -> Option<u64> {
 /// Adds to the counter; `None`: `entry` is nothing that this mechanism knows.
 pub fn write(id: u64, entry: &Entry) -> Option<i64> {
     let mut name = [0u8; 32];
-    if entry.opcode != op::WRITE || entry.len != 8 || link_of(entry.fd, &mut name) != NAME {
+    if entry.opcode != op::WRITE || entry.len != 8 || proc::link(entry.fd, &mut name) != NAME {
         return None;
     }
     let (added, before) = (user::read::<u64>(entry.addr)?, count(entry.fd)?);

@@ -10,7 +10,6 @@ use super::note::{how, note};
 use super::{completions, plain, transfer};
 use crate::dispatch::{issue, Call};
 use crate::operation::{is_nonblocking, POLLOUT};
-use crate::own_descriptors::Passing;
 use crate::ring::{op, Entry};
 use crate::state::Engine;
 use crate::sys::{err, nr, syscall};
@@ -133,9 +132,7 @@ fn without_waiting(fd: i32, write: impl FnOnce(i32) -> i64) -> i64 {
     if is_nonblocking(fd) {
         return write(fd);
     }
-    let mut path = [0u8; 40];
-    crate::text::join(&mut path, &[b"/proc/self/fd/"], Some(fd as u32 as u64));
-    Passing::open(path.as_ptr(), O_WRONLY_NONBLOCK).map_or(err::EAGAIN, |pipe| write(pipe.fd as i32))
+    crate::proc::open_again(fd, O_WRONLY_NONBLOCK).map_or(err::EAGAIN, |pipe| write(pipe.fd as i32))
 }
 
 /// More places, so that what is in them comes to as many bytes as the program may expect.

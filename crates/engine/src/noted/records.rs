@@ -5,9 +5,10 @@ use super::note::{how, note};
 use super::{counter, plain};
 use crate::calls::message::{DATA, DATA_LEN};
 use crate::dispatch::{issue, Call};
+use crate::proc;
 use crate::ring::Entry;
 use crate::state::Engine;
-use crate::sys::{nr, syscall};
+use crate::sys::nr;
 use core::sync::atomic::Ordering::Relaxed;
 
 const NONE: u8 = 0xff;
@@ -26,7 +27,7 @@ enum Form {
 
 fn form(fd: i32) -> Option<Form> {
     let mut name = [0u8; 32];
-    match link_of(fd, &mut name) {
+    match proc::link(fd, &mut name) {
         counter::NAME | b"anon_inode:[timerfd]" => Some(Form::Count),
         b"anon_inode:[signalfd]" => Some(Form::Signal),
         b"anon_inode:inotify" => Some(Form::Change),
@@ -37,15 +38,6 @@ fn form(fd: i32) -> Option<Form> {
 /// Is it a signalfd?
 pub fn gives_signals(fd: i32) -> bool {
     form(fd) == Some(Form::Signal)
-}
-
-/// What /proc calls the descriptor.
-pub fn link_of(fd: i32, name: &mut [u8; 32]) -> &[u8] {
-    let mut link = [0u8; 32];
-    crate::text::join(&mut link, &[b"/proc/self/fd/"], Some(fd as u32 as u64));
-    // SAFETY: readlinkat reads a terminated path and writes into the buffer.
-    let n = unsafe { syscall!(nr::READLINKAT, -100i64, link.as_ptr(), name.as_mut_ptr(), name.len()) };
-    &name[..n.max(0) as usize]
 }
 
 pub fn read(e: &Engine, id: u64, entry: &Entry) -> i64 {

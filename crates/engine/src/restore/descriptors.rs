@@ -5,6 +5,7 @@ use crate::calls::epoll;
 use crate::control::fail;
 use crate::descriptors::{for_each_open, HIGHEST};
 use crate::mutant::without;
+use crate::proc;
 use crate::scratch;
 use crate::state::{journal, object, Engine};
 use crate::sys::{err, nr, syscall};
@@ -141,7 +142,8 @@ pub fn has_extra(e: &Engine) -> bool {
     let mut st = [0u64; 18];
     // SAFETY: stat writes 144 bytes; F_GETFD changes nothing.
     unsafe {
-        let told = syscall!(nr::STAT, c"/proc/self/fd".as_ptr(), st.as_mut_ptr()) == 0;
+        let (dir, path) = proc::place(c"/proc/self/fd".as_ptr().cast());
+        let told = syscall!(nr::NEWFSTATAT, dir, path, st.as_mut_ptr(), 0) == 0;
         let is_open = |fd: i32| !err::is(syscall!(nr::FCNTL, fd, F_GETFD));
         let ours = (e.fds.own..e.fds.own + ENGINE_FDS).filter(|&fd| is_open(fd)).count();
         !told || st[6] != (e.fds.count() + ours) as u64

@@ -3,7 +3,7 @@
 
 use super::vdso;
 use crate::control::degrade;
-use crate::own_descriptors::Passing;
+use crate::proc;
 use crate::regions::{self, Mapped, Regions};
 use crate::scratch;
 use crate::state::{object, Engine};
@@ -160,7 +160,7 @@ pub fn read_bounds(e: &mut Engine) -> usize {
 fn read_file(path: &core::ffi::CStr, buf: &mut [u8]) -> usize {
     // SAFETY: reads into the buffer.
     unsafe {
-        let Ok(file) = Passing::open(path.as_ptr().cast(), 0) else { return 0 };
+        let Ok(file) = proc::open(path, 0) else { return 0 };
         syscall!(nr::READ, file.fd, buf.as_mut_ptr(), buf.len().min(1 << 20)).max(0) as usize
     }
 }

@@ -4,10 +4,10 @@
 use crate::descriptors::for_each_open;
 use crate::kept_files;
 use crate::own_descriptors::Passing;
+use crate::proc;
 use crate::regions::Mapped;
 use crate::state::engine;
 use crate::sys::{nr, syscall};
-use crate::text;
 use outlast_image::region::{region_flag, Region};
 
 const MAP_SHARED: u64 = 1;
@@ -60,19 +60,11 @@ fn map_by_descriptor(m: &Mapped<'_>, flags: u64, prot: u64) -> bool {
     let mut mapped = false;
     for_each_open(|fd| {
         let mut name = [0u8; PATH_MAX + DELETED.len()];
-        let n = link_of(fd, &mut name);
-        let same = name[..n].strip_suffix(DELETED).unwrap_or(&name[..n]) == m.path;
+        let name = proc::link(fd, &mut name);
+        let same = name.strip_suffix(DELETED).unwrap_or(name) == m.path;
         mapped = mapped || same && map(fd as i64, &m.region, flags, prot);
     });
     mapped
-}
-
-/// What the descriptor's link in /proc says; its length.
-fn link_of(fd: i32, name: &mut [u8]) -> usize {
-    let mut link = [0u8; 32];
-    text::join(&mut link, &[b"/proc/self/fd/"], Some(fd as u64));
-    // SAFETY: the kernel writes at most the buffer's length.
-    unsafe { syscall!(nr::READLINKAT, -100i64, link.as_ptr(), name.as_mut_ptr(), name.len()).max(0) as usize }
 }
 
 fn map(fd: i64, r: &Region, flags: u64, prot: u64) -> bool {

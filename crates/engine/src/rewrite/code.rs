@@ -6,6 +6,7 @@
 
 use crate::access::Access;
 use crate::own_descriptors::Passing;
+use crate::proc;
 use crate::state::engine;
 use crate::sys::{nr, syscall};
 use core::arch::asm;
@@ -23,7 +24,7 @@ impl CodeMemory {
     pub fn open() -> Option<CodeMemory> {
         // SAFETY: only looks where the engine's descriptors are.
         let _access = Access::take(unsafe { engine() }.fds.own + ENGINE_FDS);
-        let file = Passing::open(c"/proc/self/mem".as_ptr().cast(), O_RDWR).ok()?;
+        let file = proc::open(c"/proc/self/mem", O_RDWR).ok()?;
         Some(CodeMemory { file })
     }
 

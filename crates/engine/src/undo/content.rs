@@ -190,7 +190,5 @@ fn copy(e: &mut Engine, fd: i32, at: u64, from: u64, to: u64) -> Result<(), Fail
 
 /// Opens what is open as `fd` once more.
 pub fn open_again(fd: i32, flags: u64) -> Option<Passing> {
-    let mut path = [0u8; 32];
-    crate::text::join(&mut path, &[b"/proc/self/fd/"], Some(fd as u32 as u64));
-    Passing::open(path.as_ptr(), flags).ok()
+    crate::proc::open_again(fd, flags).ok()
 }

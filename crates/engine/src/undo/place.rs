@@ -131,9 +131,5 @@ fn open_folder(dir: i64, path: *const u8) -> Option<Passing> {
 
 /// The path by which /proc knows what is open as `fd`; how long it is.
 pub fn path_of(fd: i32, path: &mut [u8; PATH_MAX]) -> Option<usize> {
-    let mut link = [0u8; 32];
-    crate::text::join(&mut link, &[b"/proc/self/fd/"], Some(fd as u32 as u64));
-    // SAFETY: readlinkat writes at most as many bytes as there is room for.
-    let n = unsafe { syscall!(nr::READLINKAT, AT_FDCWD, link.as_ptr(), path.as_mut_ptr(), PATH_MAX) };
-    usize::try_from(n).ok().filter(|&n| n < PATH_MAX)
+    Some(crate::proc::link(fd, path).len()).filter(|n| (1..PATH_MAX).contains(n))
 }

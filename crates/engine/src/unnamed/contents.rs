@@ -3,6 +3,7 @@
 
 use super::{fdinfo, messages, type_of};
 use crate::call_filters;
+use crate::proc;
 use crate::scratch;
 use crate::state::{object, Engine};
 use crate::sys::{err, nr, syscall};
@@ -149,7 +150,7 @@ fn keep(e: &mut Engine, fd: i32, of: u32, come: u16) {
     let found = match of {
         _ if come & POLLIN == 0 => Some((0, 0)),
         kind::COUNTER => {
-            let [count] = fdinfo::numbers::<1>(fdinfo::read(fd, &mut [0; 512]), b"eventfd-count:", 16);
+            let [count] = fdinfo::numbers::<1>(proc::info(fd, &mut [0; 512]), b"eventfd-count:", 16);
             room[..8].copy_from_slice(&count.to_ne_bytes());
             Some((8, 0))
         }

@@ -19,7 +19,7 @@ pub use contents::{forget, save};
 pub use making::{held_something, is_made, is_whole, make_all, watch_all};
 pub use origin::{Origin, Origins};
 
-use crate::noted::records::link_of;
+use crate::proc;
 use crate::scratch;
 use crate::state::{object, Engine};
 use crate::sys::{nr, syscall};
@@ -46,7 +46,7 @@ pub fn describe(e: &mut Engine, fd: i32, d: &mut Descriptor, rest: &mut [u8; LON
             rest.copy_from_slice(bytemuck::bytes_of(&timer::describe(fd)));
             return rest.len();
         }
-        kind::SIGNALS => fdinfo::numbers::<1>(fdinfo::read(fd, &mut buf), b"sigmask:", 16)[0],
+        kind::SIGNALS => fdinfo::numbers::<1>(proc::info(fd, &mut buf), b"sigmask:", 16)[0],
         // SAFETY: asks only.
         kind::PIPE => unsafe { syscall!(nr::FCNTL, fd, F_GETPIPE_SZ) }.max(0) as u64,
         kind::PAIR => type_of(fd),
@@ -73,7 +73,7 @@ fn kind_of(fd: i32, of: u32, origin: &Origin, has_name: bool) -> u32 {
     match of {
         descriptor_kind::PIPE | descriptor_kind::SOCKET if origin.is_stream() => origin.kind,
         descriptor_kind::PIPE if has_name => kind::NAMED_PIPE,
-        descriptor_kind::ANONYMOUS => match link_of(fd, &mut [0; 32]) {
+        descriptor_kind::ANONYMOUS => match proc::link(fd, &mut [0; 32]) {
             b"anon_inode:[eventfd]" => kind::COUNTER,
             b"anon_inode:[timerfd]" => kind::TIMER,
             b"anon_inode:[signalfd]" => kind::SIGNALS,

@@ -3,6 +3,7 @@
 use super::fdinfo;
 use crate::call_filters;
 use crate::own_descriptors::Passing;
+use crate::proc;
 use crate::sys::{err, nr, syscall};
 use outlast_image::descriptor::Timer;
 
@@ -19,7 +20,7 @@ pub fn describe(fd: i32) -> Timer {
         // SAFETY: the kernel writes 32 bytes.
         unsafe { syscall!(nr::TIMERFD_GETTIME, fd, spec.as_mut_ptr()) };
     }
-    let text = fdinfo::read(fd, &mut buf);
+    let text = proc::info(fd, &mut buf);
     let [clock] = fdinfo::numbers(text, b"clockid:", 10);
     let [ticks] = fdinfo::numbers(text, b"ticks:", 10);
     let [flags] = fdinfo::numbers(text, b"settime flags:", 8);

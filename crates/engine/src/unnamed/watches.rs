@@ -6,6 +6,7 @@
 
 use crate::control::degrade;
 use crate::own_descriptors::Passing;
+use crate::proc;
 use crate::state::{object, Engine};
 use crate::sys::{err, nr, syscall};
 use crate::user;
@@ -120,16 +121,13 @@ fn real_path(path: u64, mask: u32, name: &mut [u8; PATH]) -> Option<(u64, u64)> 
     user::read_path(path, &mut called)?;
     let follow = if mask & IN_DONT_FOLLOW != 0 { O_NOFOLLOW } else { 0 };
     let file = Passing::open(called.as_ptr(), O_PATH | follow).ok()?;
-    let (mut link, mut st) = ([0u8; 32], [0u64; 18]);
-    crate::text::join(&mut link, &[b"/proc/self/fd/"], Some(file.fd as u64));
-    // SAFETY: the kernel writes at most as many bytes as there is room for, and 144.
-    let n = unsafe {
-        syscall!(nr::FSTAT, file.fd, st.as_mut_ptr());
-        syscall!(nr::READLINKAT, -100i64, link.as_ptr(), name.as_mut_ptr(), PATH)
-    };
-    let whole = (1..PATH as i64).contains(&n) && name[0] == b'/';
+    let mut st = [0u64; 18];
+    // SAFETY: the kernel writes 144 bytes.
+    unsafe { syscall!(nr::FSTAT, file.fd, st.as_mut_ptr()) };
+    let n = proc::link(file.fd as i32, name).len();
+    let whole = (1..PATH).contains(&n) && name[0] == b'/';
     if whole {
-        name[n as usize] = 0;
+        name[n] = 0;
     }
     whole.then_some((st[0], st[1]))
 }
@@ -137,7 +135,7 @@ fn real_path(path: u64, mask: u32, name: &mut [u8; PATH]) -> Option<(u64, u64)> 
 /// Forgets those of the inotify behind `fd` that the kernel has no more: files that were removed, and what was to be told of once.
 pub fn compare(e: &mut Engine, fd: i32) {
     let file = e.fds.origins.of(fd).file;
-    let text = super::fdinfo::read(fd, crate::scratch::maps_text());
+    let text = proc::info(fd, crate::scratch::maps_text());
     let table = table();
     for i in 0..table.end {
         let watch = table.all[i];

@@ -9,6 +9,7 @@
 use crate::dispatch::{native, Call};
 use crate::own_faults;
 use crate::pinned;
+use crate::proc;
 use crate::regions;
 use crate::scratch;
 use crate::sys::{err, nr, syscall};
@@ -238,7 +239,8 @@ impl Track for WriteProtectAsync {
                 syscall!(nr::CLOSE, u);
                 return Err(r);
             }
-            let p = syscall!(nr::OPENAT, -100i64, c"/proc/self/pagemap".as_ptr(), O_CLOEXEC, 0);
+            let (dir, path) = proc::place(c"/proc/self/pagemap".as_ptr().cast());
+            let p = syscall!(nr::OPENAT, dir, path, O_CLOEXEC, 0);
             if err::is(p) {
                 syscall!(nr::CLOSE, u);
                 return Err(p);

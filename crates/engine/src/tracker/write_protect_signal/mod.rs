@@ -15,6 +15,7 @@ use super::areas::{self, area_flag, Area, PROT_WRITE};
 use super::open_pages::{self, Which};
 use super::{pagemap, Content, Pages, Track, WHERE};
 use crate::dispatch::{self, Call};
+use crate::proc;
 use crate::state::engine;
 use crate::sys::{err, nr, syscall};
 use arming::{armed, around_pinned, mprotect, root};
@@ -73,7 +74,8 @@ impl Track for WriteProtectSignal {
     fn attach(&mut self, fds: [i32; 2]) -> Result<(), i64> {
         // SAFETY: a descriptor is created and moved to a number that is the engine's.
         unsafe {
-            let fd = syscall!(nr::OPENAT, -100i64, c"/proc/self/pagemap".as_ptr(), 0o2000000, 0);
+            let (dir, path) = proc::place(c"/proc/self/pagemap".as_ptr().cast());
+            let fd = syscall!(nr::OPENAT, dir, path, 0o2000000, 0);
             if err::is(fd) {
                 return Err(fd);
             }
