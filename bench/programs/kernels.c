@@ -51,8 +51,10 @@ int main(int argc, char **argv)
     for (int i = 0; i < N; i++)
         for (int j = 0; j < N; j++)
             a[i][j] = i + j, b[i][j] = i - j;
+    /* Nothing becomes so small that the processor is slow with it. */
     for (int i = 0; i < GRID; i++)
-        old[i][0] = new[i][0] = i;
+        for (int j = 0; j < GRID; j++)
+            old[i][j] = new[i][j] = j ? 1 : i;
     for (int i = 0; i < ROWS; i++)
         for (int j = 0; j < FILLED; j++)
             column[i][j] = (i * 7919L + j * 104729L) % ROWS, value[i][j] = 1.0 / FILLED;

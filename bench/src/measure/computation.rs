@@ -1,14 +1,20 @@
-//! Computations with periodic commits: what they cost in processor time. Elapsed time would measure whoever else uses
-//! the machine; the two are the same where nobody does.
+//! Computations with periodic commits: what they cost in processor time.
+//!
+//! One that is protected and one that is not run at the same time on the same processors, which the kernel gives to both in turns of
+//! milliseconds: whoever else uses the machine, and whatever its processors' speed does, concerns both. Each has half of the time, so that an
+//! interval of its own work takes two. They run long enough for what happens once, at the start, to count for little.
 
 use crate::conditions::Conditions;
 use crate::cpu;
-use crate::failure::Outcome;
+use crate::failure::{Outcome, Tried};
 use crate::launch::{Launch, Side, Streams};
 use crate::measurement::{Collected, Measurement};
+use crate::processors::on_processor;
 use crate::promise::{Promise, Relation, Unit};
+use crate::running::{Running, LIMIT};
 use crate::user::User;
 use crate::workshop::Workshop;
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use std::ffi::OsString;
 use std::process::Stdio;
 
@@ -19,15 +25,17 @@ pub enum Computation {
     OpenMp,
 }
 
-/// Intervals with their limits in percent.
-const INTERVALS: &[(&str, f64)] = &[("1s", 0.5), ("50ms", 2.0)];
-const INTERVALS_OF_THREADS: &[(&str, f64)] = &[("1s", 1.0)];
+/// Intervals of its own work, what that is where two share the time, and the limits in percent.
+const INTERVALS: &[(&str, &str, f64)] = &[("1s", "2s", 0.5), ("50ms", "100ms", 2.0)];
+const INTERVALS_OF_THREADS: &[(&str, &str, f64)] = &[("1s", "2s", 1.0)];
 /// How often the kernels run: about nine seconds of two processors. Whole spans are saved from the third interval on.
-const REPEATS: &str = "60";
+const REPEATS: &str = "300";
 /// Bytes of text for gzip.
-const TEXT: usize = 64 << 20;
+const TEXT: usize = 192 << 20;
+/// The one processor that a computation of one thread has.
+const PROCESSOR: usize = 0;
 
-/// A sieve, a dictionary and a sort, over and over: about three seconds, some megabytes.
+/// A sieve, a dictionary and a sort, over and over: about nine seconds, some megabytes.
 const SCRIPT: &str = "\
 def primes(n):
     sieve = bytearray([1]) * n
@@ -36,7 +44,7 @@ def primes(n):
             sieve[i * i::i] = bytes(len(range(i * i, n, i)))
     return [i for i in range(2, n) if sieve[i]]
 total = 0
-for turn in range(200):
+for turn in range(700):
     found = primes(400000)
     ends = {}
     for p in found:
@@ -54,34 +62,76 @@ impl Computation {
         }
     }
 
-    fn intervals(&self) -> &'static [(&'static str, f64)] {
+    fn intervals(&self) -> &'static [(&'static str, &'static str, f64)] {
         match self {
             Self::OpenMp => INTERVALS_OF_THREADS,
             _ => INTERVALS,
         }
     }
 
-    fn argv(&self, workshop: &Workshop) -> Outcome<Vec<OsString>> {
+    fn argv(&self, workshop: &Workshop, side: Side) -> Outcome<Vec<OsString>> {
         match self {
             Self::Python => Ok(["python3", "-c", SCRIPT].map(OsString::from).to_vec()),
             Self::OpenMp => Ok(vec![workshop.executable("kernels").into(), REPEATS.into()]),
             Self::Gzip => {
-                let text = workshop.work(User::Own).join("text");
+                // Each has a file of its own, beside which it writes.
+                let name = if side == Side::Native { "text" } else { "text-protected" };
+                let text = workshop.work(User::Own).join(name);
                 if !text.exists() {
-                    workshop.put(User::Own, "text", &text_of(TEXT))?;
+                    workshop.put(User::Own, name, &text_of(TEXT))?;
                 }
                 Ok(vec!["gzip".into(), "-kf".into(), text.into()])
             }
         }
     }
 
-    /// Milliseconds of processor time, everything that belongs to it included.
-    fn run(&self, workshop: &Workshop, side: Side) -> Outcome<(f64, Conditions)> {
-        let launch = Launch { workshop, user: User::Own, side, argv: self.argv(workshop)? };
+    fn start(&self, workshop: &Workshop, side: Side) -> Outcome<Running> {
+        let argv = self.argv(workshop, side)?;
+        let launch = Launch { workshop, user: User::Own, side, argv };
+        let streams = Streams { input: Stdio::null(), output: Stdio::null(), errors: Stdio::piped() };
+        // Threads that wait for each other in a loop would take from the other program what it is entitled to.
+        let start = || {
+            launch.start_with(streams, |command| {
+                command.env("OMP_WAIT_POLICY", "passive");
+            })
+        };
+        match self {
+            Self::OpenMp => start(),
+            Self::Gzip | Self::Python => on_processor(PROCESSOR, start),
+        }
+    }
+
+    /// Milliseconds of processor time that each takes with all that belongs to it, native and protected.
+    fn run(&self, workshop: &Workshop, options: &[&str], native_first: bool) -> Outcome<([f64; 2], Conditions)> {
+        let start_native = || self.start(workshop, Side::Native);
+        let start_protected = || self.start(workshop, Side::Protected(options));
+        let (native, mut protected) = if native_first {
+            let native = start_native()?;
+            (native, start_protected()?)
+        } else {
+            let protected = start_protected()?;
+            (start_native()?, protected)
+        };
+        protected.session()?;
+        let ends = [native.pidfd()?, protected.pidfd()?];
+        let limit = Timespec { tv_sec: LIMIT.as_secs() as i64, tv_nsec: 0 };
+        let mut ends = ends.each_ref().map(|end| PollFd::new(end, PollFlags::IN));
+        poll(&mut ends, Some(&limit)).tried("wait for a program")?;
+        let is_native_done = !ends[0].revents().is_empty();
         let before = cpu::used_by_ended()?;
-        let running = launch.start(Streams { input: Stdio::null(), output: Stdio::null(), errors: Stdio::piped() })?;
-        let conditions = running.finish()?;
-        Ok(((cpu::used_by_ended()? - before).as_secs_f64() * 1e3, conditions))
+        let (conditions, between) = if is_native_done {
+            native.finish()?;
+            let between = cpu::used_by_ended()?;
+            (protected.finish()?, between)
+        } else {
+            let conditions = protected.finish()?;
+            let between = cpu::used_by_ended()?;
+            native.finish()?;
+            (conditions, between)
+        };
+        let took = [between - before, cpu::used_by_ended()? - between].map(|time| time.as_secs_f64() * 1e3);
+        let [first, second] = took;
+        Ok((if is_native_done { [first, second] } else { [second, first] }, conditions))
     }
 
     fn id(&self, interval: &str) -> String {
@@ -111,7 +161,7 @@ impl Measurement for Computation {
     }
 
     fn promises(&self) -> Vec<Promise> {
-        let promise = |(interval, limit): &(&str, f64)| Promise {
+        let promise = |(interval, _, limit): &(&str, &str, f64)| Promise {
             id: self.id(interval),
             what: format!("{}, a commit every {interval}, processor time", self.word()),
             unit: Unit::Percent,
@@ -122,30 +172,18 @@ impl Measurement for Computation {
     }
 
     fn rounds(&self) -> usize {
-        9
+        7
     }
 
     fn round(&mut self, number: usize, workshop: &Workshop, collected: &mut Collected) -> Outcome<()> {
-        let mut native = None;
-        if number % 2 == 0 {
-            native = Some(self.run(workshop, Side::Native)?.0);
-        }
-        let mut protected = Vec::new();
-        for &(interval, _) in self.intervals() {
-            let (took, conditions) = self.run(workshop, Side::Protected(&["--every", interval]))?;
+        for &(interval, shared, _) in self.intervals() {
+            let ([native, protected], conditions) = self.run(workshop, &["--every", shared], number % 2 == 0)?;
             collected.conditions(&conditions);
             collected.note_once(
                 &format!("--every {interval}:"),
                 format!("--every {interval}: {} commits", conditions.commits),
             );
-            protected.push(took);
-        }
-        let native = match native {
-            Some(native) => native,
-            None => self.run(workshop, Side::Native)?.0,
-        };
-        for ((interval, _), took) in self.intervals().iter().zip(protected) {
-            collected.add(&self.id(interval), Some(native), took);
+            collected.add(&self.id(interval), Some(native), protected);
         }
         Ok(())
     }

@@ -25,8 +25,8 @@ const OF_USER: Duration = Duration::from_secs(120);
 const PULSE: Duration = Duration::from_millis(5);
 /// So much is read of why it could not.
 const LONGEST: u64 = 4096;
-/// The setting that only a program has that begins.
-const ONLY_FROM_THE_BEGINNING: &str = "durable";
+/// Settings that only a program has that begins.
+const ONLY_FROM_THE_BEGINNING: [&str; 2] = ["durable", "tree"];
 
 /// A process, whatever else has had its number.
 type Process = (pid_t, u64);
@@ -114,10 +114,9 @@ fn is_script(file: &Path) -> bool {
 impl Found<'_> {
     /// Why it could not be attached to, if so.
     fn attach(&self, outlast: &Ours) -> Option<String> {
-        if self.settings.iter().any(|setting| setting.name == ONLY_FROM_THE_BEGINNING) {
-            return Some(format!(
-                "{ONLY_FROM_THE_BEGINNING} is only for programs that begin; it is protected when it begins anew"
-            ));
+        let names = self.settings.iter().map(|setting| &*setting.name);
+        if let Some(name) = names.into_iter().find(|name| ONLY_FROM_THE_BEGINNING.contains(name)) {
+            return Some(format!("{name} is only for programs that begin; it is protected when it begins anew"));
         }
         let (pid, began) = self.process;
         let mut command = Command::new(&outlast.path);

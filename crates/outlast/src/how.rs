@@ -35,7 +35,7 @@ pub struct How {
     /// Each is recovered by itself, and its parent sees nothing of that. So far without it children run unprotected, and so they do with it if they
     /// are threads' children or share memory with their parent.
     #[arg(long)]
-    tree: bool,
+    pub tree: bool,
     /// Commit at least this often while the program computes (50ms, 1s, never)
     ///
     /// auto: every second, or less often where that would take more than a hundredth of the time; with --commit manual never.

@@ -4,6 +4,7 @@ use crate::how::How;
 use crate::{duration, protection};
 use clap::Args;
 use outlast_image::inject::option;
+use outlast_supervisor::front::Front;
 use outlast_supervisor::options::Options;
 use outlast_supervisor::say::say;
 use outlast_supervisor::start::{run, Begun, Request};
@@ -60,6 +61,12 @@ impl Run {
             return Ok(2);
         }
         let (options, wishes) = (self.options(), self.how.wishes());
+        // A service manager waits for the first process of a daemon, but knows others, too. A shell has its job in one process.
+        let front = (self.how.tree && self.begun.is_some()).then(|| {
+            // SAFETY: nothing has started a thread yet.
+            unsafe { Front::stand() }
+        });
+        let front = front.transpose().map_err(|e| Error::Kernel("start a process", e))?;
         let load = protection::start(&wishes);
         let begun = match self.begun.as_deref().map(|words| begun(words, self.policy.as_ref())) {
             Some(None) => {
@@ -69,8 +76,8 @@ impl Run {
             begun => begun.flatten(),
         };
         let Run { name, how: How { store, encrypt, .. }, program: argv, .. } = self;
-        let request = Request { argv, begun, name, store, options, encrypt, load: &load };
-        departure::depart(run(&request)?)
+        let request = Request { argv, begun, name, store, options, encrypt, load: &load, front };
+        departure::depart(run(request)?)
     }
 
     /// The part of it that has nothing to do with which program it is.

@@ -4,7 +4,7 @@ mod support;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::tree::{any, assert_same, native, outlasts, start, Harassment, NOBODY};
+use support::tree::{any, assert_no_error, assert_same, native, outlasts, start, Harassment, NOBODY};
 use support::{finish, Home};
 
 /// The program, which `shared_memory/sharers.c` describes.
@@ -95,4 +95,5 @@ print(any('/dev/zero' in line for line in open('/proc/self/maps')))";
     assert_same(&output, &native(&command), script);
     let log = home.log("shown");
     assert!(!log.iter().any(|entry| entry["event"] == "degradation"), "{log:#?}");
+    assert_no_error(&home, "shown");
 }

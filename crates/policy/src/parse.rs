@@ -10,11 +10,12 @@ use toml::Spanned;
 /// The conditions that an entry may have.
 const CONDITIONS: [&str; 4] = ["executable", "user", "cgroup", "unit"];
 /// The options of `outlast run` that an entry may set.
-const SETTINGS: [&str; 19] = [
+const SETTINGS: [&str; 20] = [
     "modules",
     "commit",
     "every",
     "server",
+    "tree",
     "store",
     "durable",
     "retries",

@@ -34,6 +34,7 @@ pub mod fault_list;
 pub mod foreign_filter;
 pub mod fork;
 pub mod forward;
+pub mod front;
 pub mod further_back;
 pub mod futex;
 pub mod generation;

@@ -7,6 +7,7 @@ use crate::end::End;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::foreign_filter::{self, Refused};
+use crate::front::Front;
 use crate::generation::Generation;
 use crate::hangs::Looking;
 use crate::inject::Injection;
@@ -47,6 +48,8 @@ pub struct Request<'a> {
     pub encrypt: Option<PathBuf>,
     /// Makes the policies that protect it.
     pub load: Load<'a>,
+    /// The process that somebody waits for, if it is not this one.
+    pub front: Option<Front>,
 }
 
 /// A program in whose process `outlast run` was put in front of it: in any case it must run.
@@ -66,7 +69,9 @@ pub struct Begun {
 ///
 /// # Errors
 /// It could not be started at all. That it runs unprotected is no error: the log says so, and standard error.
-pub fn run(request: &Request) -> Result<End, Error> {
+pub fn run(mut request: Request) -> Result<End, Error> {
+    let front = request.front.take();
+    let request = &request;
     if let Some(refused) = foreign_filter::obstacle() {
         return Err(run_outside(request, refused));
     }
@@ -76,7 +81,7 @@ pub fn run(request: &Request) -> Result<End, Error> {
     };
     let signals = Signals::block().map_err(|e| Error::Kernel("block signals", e))?;
     let inherited = *signals.inherited();
-    match run_watched(request, &path, signals) {
+    match run_watched(request, &path, signals, front) {
         Err(e)
             if e.is_lack_of_room()
                 || matches!(e, Error::Off)
@@ -116,7 +121,7 @@ fn run_outside(request: &Request, refused: Refused) -> Error {
 }
 
 /// An error means that the program has not begun.
-fn run_watched(request: &Request, path: &Path, signals: Signals) -> Result<End, Error> {
+fn run_watched(request: &Request, path: &Path, signals: Signals, front: Option<Front>) -> Result<End, Error> {
     // A key that is not there is better known before there is a program.
     let encryption = request.encrypt.as_deref().map(Encryption::begin).transpose()?;
     let seal = encryption.as_ref().map(Encryption::seal).transpose()?;
@@ -172,6 +177,7 @@ fn run_watched(request: &Request, path: &Path, signals: Signals) -> Result<End, 
     let parts = Parts { folder, lock, stores, meta, command, engine: Rc::new(Engine::new()?), signals, decides };
     let mut supervisor = Supervisor::new(parts, generation).inspect_err(|_| birth.iter().for_each(Birth::end))?;
     supervisor.looking = Looking::with(probes, path);
+    supervisor.front = front;
     supervisor.begin_tree();
     match supervisor.bring_up(birth, obstacle, began)? {
         Some(end) => Ok(supervisor.finish(end)),

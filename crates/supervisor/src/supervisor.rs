@@ -7,6 +7,7 @@ use crate::error::Error;
 use crate::exec::Handover;
 use crate::fault_list::FaultList;
 use crate::forward::GroupSignals;
+use crate::front::Front;
 use crate::generation::Generation;
 use crate::hangs::Looking;
 use crate::keeping::Keeping;
@@ -109,6 +110,8 @@ pub struct Supervisor {
     pub(crate) over: Option<Over>,
     /// What the engines of a tree have in common.
     pub(crate) kindred: Option<Rc<Kindred>>,
+    /// Whom somebody waits for in this process's place.
+    pub(crate) front: Option<Front>,
 }
 
 /// What a supervisor is made of, whoever starts it and why.
@@ -170,6 +173,7 @@ impl Supervisor {
             expected: Expected::default(),
             over: None,
             kindred: None,
+            front: None,
             generation,
         })
     }

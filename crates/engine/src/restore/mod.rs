@@ -191,6 +191,8 @@ unsafe fn run(rung: Rung) -> ! {
     let has_memory = rewound || is_just_born && children::has_its_memory(e);
     if !has_memory {
         memory::restore(e);
+    } else if is_just_born {
+        shared_memory::was_copied(e);
     }
     let seq = e.store().seq();
     shared_memory::settle(e, seq, others.pending());

@@ -105,6 +105,14 @@ pub fn recall(e: &mut Engine, region: &Region) {
     dispatch::slow_down_writing();
 }
 
+/// The process is a copy of its parent, which has all that the program maps, but no alias.
+pub fn was_copied(e: &mut Engine) {
+    for range in e.shared_memory.take() {
+        let alias = alias::make(e, range.start, range.end);
+        e.shared_memory.put(Range { alias, ..range });
+    }
+}
+
 /// Notes what is mapped there as the group's. False: there is no room.
 fn enter(e: &mut Engine, start: u64, end: u64, prot: u32) -> bool {
     unmapped(e, start, end);

@@ -53,6 +53,12 @@ impl SharedMemory {
         (self.count, self.is_open) = (0, false);
     }
 
+    /// All ranges; none is left.
+    pub fn take(&mut self) -> impl Iterator<Item = Range> {
+        let (ranges, count) = (self.ranges, core::mem::take(&mut self.count));
+        ranges.into_iter().take(count)
+    }
+
     /// False: there is no room.
     pub fn put(&mut self, range: Range) -> bool {
         let fits = self.count < ROOM;

@@ -127,7 +127,13 @@ pub fn outlasts(home: &Home, command: &[&str], how: &Harassment) {
         let mut child = start(home, &name, command);
         kills += harass(home, &name, &mut child, seed, how.pause_us, how.choose);
         assert_same(&finish(child), &wanted, &format!("seed {seed}: {:#?}", home.log(&name)));
+        assert_no_error(home, &name);
     }
+}
+
+/// Nothing but kills was the end of any process.
+pub fn assert_no_error(home: &Home, name: &str) {
+    assert!(!home.events(name).contains(&"engine-error".into()), "{:#?}", home.log(name));
 }
 
 /// Both show the same, and end alike.

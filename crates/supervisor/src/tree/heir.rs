@@ -47,6 +47,11 @@ impl Supervisor {
         match self.pass_on(over.end) {
             Ok(Heir::Member(_)) => {
                 self.over = None;
+                if let Some(front) = self.front.take() {
+                    step_back();
+                    front.end(over.end);
+                    return None;
+                }
                 // Whoever waits for this process waits no longer; only if no other one can be started.
                 orphans::start_supervisor(self.folder.name(), &self.lock).is_ok().then_some(over.end)
             }
@@ -118,6 +123,17 @@ impl Supervisor {
         self.log.add(&Entry::new(Kind::PassedOn).cause(end.words()).pid(ended));
         self.decides.renewed();
         Ok(())
+    }
+}
+
+/// Goes on in the background: whoever reads what this process might write waits for its end.
+fn step_back() {
+    let nowhere = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null");
+    // Where there is none, the daemon's output has one writer more.
+    if let Ok(nowhere) = nowhere {
+        let _ = rustix::stdio::dup2_stdin(&nowhere);
+        let _ = rustix::stdio::dup2_stdout(&nowhere);
+        let _ = rustix::stdio::dup2_stderr(&nowhere);
     }
 }
 
