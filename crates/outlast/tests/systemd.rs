@@ -19,7 +19,12 @@ struct System {
 
 impl System {
     /// Boots one in which `script` is a service that runs once, with these policies.
-    fn boot(policy: &str, script: &str) -> Self {
+    fn boot(policy: &str, script: &str) -> Option<Self> {
+        // SAFETY: plain system call.
+        if unsafe { libc::geteuid() } != 0 {
+            println!("skipped: only root can start a system");
+            return None;
+        }
         let home = Home::new();
         for folder in ["system", "policy.d", "outcome"] {
             std::fs::create_dir(home.file(folder)).unwrap();
@@ -44,7 +49,7 @@ impl System {
         let said = std::fs::File::create(home.file("booting")).unwrap();
         unshare.stdin(Stdio::null()).stdout(said.try_clone().unwrap()).stderr(said);
         let first = unshare.process_group(0).spawn().unwrap();
-        Self { home, first }
+        Some(Self { home, first })
     }
 
     /// What the script has said.
@@ -95,5 +100,7 @@ systemctl is-active nginx
 ps -eo args | grep -c '[n]ginx'",
     );
     let wanted = "started 0\n200 active\n200 active\n200 active\n200 active\nreloaded 0\n200 active\n200 active\n4\n0\nstopped 0\ninactive\n0\n";
-    assert_eq!(system.outcome(), wanted);
+    if let Some(system) = system {
+        assert_eq!(system.outcome(), wanted);
+    }
 }
