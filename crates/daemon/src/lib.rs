@@ -29,6 +29,7 @@ mod seats;
 mod starvation;
 mod tell;
 mod teller;
+mod units;
 mod watching;
 
 pub use attaching::DESIGNATE;

@@ -9,6 +9,7 @@ use crate::interposing::{interpose, Executed, Outcome};
 use crate::process::{self, identity, Ours};
 use crate::seats::{Seat, Seats};
 use crate::tell::{tell, PROTECTED, UNPROTECTED};
+use crate::units::Units;
 use libc::pid_t;
 use outlast_policy::{Policies, Subject};
 use outlast_supervisor::say::say;
@@ -27,6 +28,7 @@ pub struct Watching {
     policies: Mutex<Arc<Policies>>,
     seats: Arc<Seats>,
     outlast: Arc<Ours>,
+    units: Units,
     /// While this file is there everything is let go.
     switch: PathBuf,
     /// Goes on as long as executions are let go.
@@ -58,6 +60,7 @@ impl Watching {
             policies: Mutex::default(),
             seats: Arc::default(),
             outlast,
+            units: Units::begin(),
             switch,
             beats: AtomicU64::new(0),
             following: Mutex::default(),
@@ -66,6 +69,7 @@ impl Watching {
     }
 
     pub fn follow(&self, policies: Policies) {
+        self.units.follow(policies.of_administrator());
         *self.policies() = Arc::new(policies);
     }
 
@@ -211,6 +215,9 @@ impl Watching {
         match interpose(pid, &executed, &policies, &self.outlast) {
             Outcome::NotMeant => (),
             Outcome::Protected(place) => {
+                if let Some(cgroup) = process::control_group(pid) {
+                    self.units.protected(&seen.path, &cgroup);
+                }
                 let fields = fields(pid).into_iter().chain([("OUTLAST_POLICY", place.clone())]).collect();
                 tell(&PROTECTED, fields, format_args!("{path}: process {pid} is protected, by {place}"));
             }

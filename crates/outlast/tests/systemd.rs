@@ -11,6 +11,10 @@ use support::Home;
 /// How long a system may take for all that it is to do.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// Waits until a command succeeds; what follows shows whether it did.
+const AWAIT: &str =
+    "await() { i=0; until eval \"$1\" >/dev/null 2>&1 || [ $i = 300 ]; do sleep 0.1; i=$((i+1)); done; }\n";
+
 /// Ended, with all its processes, when dropped.
 struct System {
     home: Home,
@@ -18,8 +22,8 @@ struct System {
 }
 
 impl System {
-    /// Boots one in which `script` is a service that runs once, with these policies.
-    fn boot(policy: &str, script: &str) -> Option<Self> {
+    /// Boots one in which `script` is a service that runs once, with these policies and files.
+    fn boot(policy: &str, script: &str, files: &[(&str, &str)]) -> Option<Self> {
         // SAFETY: plain system call.
         if unsafe { libc::geteuid() } != 0 {
             println!("skipped: only root can start a system");
@@ -29,7 +33,9 @@ impl System {
         for folder in ["system", "policy.d", "outcome"] {
             std::fs::create_dir(home.file(folder)).unwrap();
         }
-        std::fs::write(home.file("policy.d/test.toml"), policy).unwrap();
+        for (name, content) in files.iter().chain(&[("policy.d/test.toml", policy)]) {
+            std::fs::write(home.file(name), content).unwrap();
+        }
         let unit = "[Unit]\nRequires=outlast.service\nAfter=outlast.service\n[Service]\nType=oneshot\nExecStart=/bin/sh /run/outcome/script\n";
         std::fs::write(home.file("system/script.service"), unit).unwrap();
         std::fs::write(
@@ -37,7 +43,7 @@ impl System {
             "[Unit]\nWants=systemd-journald.service dbus.service script.service\n",
         )
         .unwrap();
-        let script = format!("exec >/run/outcome/said 2>&1\n{script}\ntouch /run/outcome/done\n");
+        let script = format!("exec >/run/outcome/said 2>&1\n{AWAIT}{script}\ntouch /run/outcome/done\n");
         std::fs::write(home.file("outcome/script"), script).unwrap();
         let boot = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/systemd/boot");
         let mut unshare = Command::new("unshare");
@@ -78,6 +84,42 @@ impl Drop for System {
     }
 }
 
+/// What is said of a unit, in one line.
+const SHOW: &str = "show() { systemctl show $1 -p NotifyAccess,OOMPolicy | sort | tr '\\n' ' '; echo; }\n";
+
+#[test]
+fn what_systemd_is_to_do_otherwise_it_is_told_while_a_policy_wants_it() {
+    let service = "[Service]\nType=notify\nTimeoutStartSec=20\nExecStart=/usr/local/bin/tells\n";
+    let program = "#!/usr/bin/python3
+import os, socket, time
+with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as said:
+    said.sendto(b'READY=1', os.environ['NOTIFY_SOCKET'].replace('@', '\\0'))
+time.sleep(1000)
+";
+    let script = "printf %s \"$PROGRAM\" >/usr/local/bin/tells; chmod 755 /usr/local/bin/tells
+show tells.service
+systemctl start tells; echo started $?
+outlast ps | grep -c protected
+show nginx.service
+systemctl start nginx
+await 'show nginx.service | grep continue'
+show nginx.service
+echo '# mine' >/run/systemd/system/tells.service.d/own.conf
+rm /etc/outlast/policy.d/test.toml; systemctl reload outlast
+await 'show nginx.service | grep stop'
+show tells.service
+show nginx.service
+ls /run/systemd/system/*.d";
+    let script = format!("PROGRAM=$(cat /run/outcome/program)\n{SHOW}{script}");
+    let policy = "[[protect]]\nunit = \"tells.service\"\n[[protect]]\nexecutable = \"/usr/sbin/nginx\"\n";
+    let files = [("system/tells.service", service), ("outcome/program", program)];
+    let wanted = "NotifyAccess=all OOMPolicy=continue \nstarted 0\n1\nNotifyAccess=none OOMPolicy=stop \n\
+        NotifyAccess=none OOMPolicy=continue \nNotifyAccess=main OOMPolicy=stop \nNotifyAccess=none OOMPolicy=stop \nown.conf\n";
+    if let Some(system) = System::boot(policy, &script, &files) {
+        assert_eq!(system.outcome(), wanted);
+    }
+}
+
 /// A daemon of the old kind: its first process ends, and systemd watches the one whose number a file has.
 #[test]
 fn a_stock_nginx_service_is_protected_by_a_policy_alone() {
@@ -86,18 +128,19 @@ fn a_stock_nginx_service_is_protected_by_a_policy_alone() {
         "ask() { curl -s -o /dev/null -w '%{http_code} ' http://127.0.0.1/; systemctl is-active nginx; }
 systemctl start nginx; echo started $?
 ask
-for i in 1 2 3; do kill -9 $(pgrep -f 'nginx: worker' | head -n 1); sleep 0.2; ask; done
+recovered() { outlast log nginx | grep -c recovered; }
+for k in 1 2 3; do kill -9 $(pgrep -f 'nginx: worker' | head -n 1); await '[ $(recovered) = $k ]'; ask; done
 systemctl reload nginx; echo reloaded $?
-sleep 0.5
 ask
 kill -9 $(cat /run/nginx.pid)
-sleep 0.5
+await '[ $(recovered) = 4 ]'
 ask
-outlast log nginx | grep -c recovered
+recovered
 outlast log nginx | grep -c 'engine failed'
 systemctl stop nginx; echo stopped $?
 systemctl is-active nginx
 ps -eo args | grep -c '[n]ginx'",
+        &[],
     );
     let wanted = "started 0\n200 active\n200 active\n200 active\n200 active\nreloaded 0\n200 active\n200 active\n4\n0\nstopped 0\ninactive\n0\n";
     if let Some(system) = system {

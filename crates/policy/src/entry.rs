@@ -107,6 +107,14 @@ impl Policy {
             && self.unit.as_ref().is_none_or(|pattern| unit_of(cgroup).is_some_and(|unit| is(pattern, unit)))
     }
 
+    /// The one unit that it is about; none: it is about several, or any.
+    pub fn names_unit(&self) -> Option<&str> {
+        self.unit
+            .as_ref()
+            .map(Pattern::as_str)
+            .filter(|unit| !unit.contains(['*', '?', '[']) && unit.ends_with(".service"))
+    }
+
     /// The folders in which the files lie that it is about; none: it is about files anywhere.
     pub fn folders(&self) -> Option<BTreeSet<PathBuf>> {
         self.executable.as_ref().map(Executable::folders)

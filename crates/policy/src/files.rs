@@ -75,6 +75,12 @@ impl Content {
 }
 
 impl Policies {
+    /// The administrator's.
+    pub fn of_administrator(&self) -> impl Iterator<Item = &Policy> {
+        let contents = self.0.iter().filter(|(folder, _)| folder.user.is_none()).map(|(_, content)| content);
+        contents.flat_map(|content| content.0.values().flatten())
+    }
+
     /// Of these folders, the ones that count first.
     pub fn new(folders: Vec<(Folder, Content)>) -> Self {
         Self(folders)
