@@ -76,8 +76,8 @@ impl Run {
             begun => begun.flatten(),
         };
         let Run { name, how: How { store, encrypt, .. }, program: argv, .. } = self;
-        let request = Request { argv, begun, name, store, options, encrypt, load: &load, front };
-        departure::depart(run(request)?)
+        let request = Request { argv, begun, name, store, options, encrypt, load: &load };
+        departure::depart(run(&request, front)?)
     }
 
     /// The part of it that has nothing to do with which program it is.

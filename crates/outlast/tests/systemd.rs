@@ -89,7 +89,8 @@ const SHOW: &str = "show() { systemctl show $1 -p NotifyAccess,OOMPolicy | sort 
 
 #[test]
 fn what_systemd_is_to_do_otherwise_it_is_told_while_a_policy_wants_it() {
-    let service = "[Service]\nType=notify\nTimeoutStartSec=20\nExecStart=/usr/local/bin/tells\n";
+    // With folders of its own (PrivateTmp), as most services have.
+    let service = "[Service]\nType=notify\nPrivateTmp=yes\nTimeoutStartSec=20\nExecStart=/usr/local/bin/tells\n";
     let program = "#!/usr/bin/python3
 import os, socket, time
 with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as said:

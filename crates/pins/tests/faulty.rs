@@ -119,7 +119,7 @@ fn host(argv: Vec<String>) -> ! {
     let (options, load) = (Options::default(), load(&[]));
     let request =
         Request { argv, begun: None, name: Some("it".into()), store: None, options, encrypt: None, load: &load };
-    match run(&request) {
+    match run(&request, None) {
         Ok(end) => departure::depart(end),
         Err(e) => panic!("{e}"),
     }

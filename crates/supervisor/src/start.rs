@@ -48,8 +48,6 @@ pub struct Request<'a> {
     pub encrypt: Option<PathBuf>,
     /// Makes the policies that protect it.
     pub load: Load<'a>,
-    /// The process that somebody waits for, if it is not this one.
-    pub front: Option<Front>,
 }
 
 /// A program in whose process `outlast run` was put in front of it: in any case it must run.
@@ -65,13 +63,12 @@ pub struct Begun {
     pub policy: Option<PathBuf>,
 }
 
-/// Runs a program, protected if that is possible, until it has ended for good.
+/// Runs a program, protected if that is possible, until it has ended for good. `front`: the process that somebody waits for, if it is not
+/// this one.
 ///
 /// # Errors
 /// It could not be started at all. That it runs unprotected is no error: the log says so, and standard error.
-pub fn run(mut request: Request) -> Result<End, Error> {
-    let front = request.front.take();
-    let request = &request;
+pub fn run(request: &Request, front: Option<Front>) -> Result<End, Error> {
     if let Some(refused) = foreign_filter::obstacle() {
         return Err(run_outside(request, refused));
     }

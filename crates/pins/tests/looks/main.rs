@@ -70,7 +70,7 @@ fn host(argv: Vec<String>) -> ! {
     let argv = argv.into_iter().map(Into::into).collect();
     let (name, options) = (Some("it".into()), Options::default());
     let request = Request { argv, begun: None, name, store: None, options, encrypt: None, load: &load };
-    match start::run(&request) {
+    match start::run(&request, None) {
         Ok(end) => departure::depart(end),
         Err(e) => panic!("{e}"),
     }
