@@ -1,8 +1,8 @@
 //! /proc, also where the program has given itself a root in which there is none.
 //!
-//! There the engine has one of its own, mounted nowhere, and a descriptor of it. That leads to no other file: from its root no
-//! way goes up, it shows processes alone, and of these those only that the program could trace anyhow. So whoever takes hold of
-//! the descriptor is in the program's root still. It takes the right to mount, which most who may change their root have.
+//! There the engine has one of its own, mounted nowhere, and a descriptor of it. From its root no way goes up, it shows processes alone,
+//! and of these those only that the program could trace, security modules aside: whoever takes hold of the descriptor gets no further than
+//! other processes of the same user. It takes the right to mount, which most who may change their root have.
 
 use crate::call_filters;
 use crate::descriptors;
