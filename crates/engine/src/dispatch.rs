@@ -1,6 +1,6 @@
 //! From a call at the gate to the module that serves its class.
 
-mod straight;
+pub mod straight;
 
 use straight::GROUPS;
 pub use straight::{
@@ -231,7 +231,7 @@ fn serve(e: &mut Engine, t: &mut Thread, call: Call) -> Outcome {
         Class::Pure if children::usage::asks(&call) => Return(children::usage::ask(&call)),
         Class::Thread | Class::Redo if calls::limits::asks(&call) => Return(calls::limits::ask(e, &call)),
         Class::Pure if call.nr == nr::GETTID => Return(t.tid as i64),
-        Class::Pure if GROUPS.contains(&call.nr) => Return(calls::groups::ask(&call)),
+        Class::Pure if GROUPS.contains(&call.nr) => Return(calls::groups::ask(e, &call)),
         Class::Pure | Class::Object if calls::posix_timers::is_one(call.nr) => {
             Return(calls::posix_timers::serve(e, t, &call))
         }
@@ -242,7 +242,12 @@ fn serve(e: &mut Engine, t: &mut Thread, call: Call) -> Outcome {
             None => Return(interruptible(t, &call)),
         },
         Class::Map => Return(calls::memory::serve(e, t, &call)),
-        Class::Open => Return(calls::descriptors::open(e, t, &call)),
+        Class::Open => {
+            if calls::groups::may_take_terminal(e, &call) {
+                calls::groups::make_real(e);
+            }
+            Return(calls::descriptors::open(e, t, &call))
+        }
         Class::Close => match program_rings::before_close(e, t, &call) {
             Some(closes_files) => closes_files,
             None => Return(calls::descriptors::close(e, t, &call)),

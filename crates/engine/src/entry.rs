@@ -216,7 +216,12 @@ unsafe fn read_kernel_state(e: &mut Engine) {
     e.kernel.start_brk = e.kernel.brk;
     e.kernel.pid = if e.args.pid != 0 { e.args.pid } else { syscall!(nr::GETPID) as u32 };
     e.kernel.pgid = syscall!(nr::GETPGID, 0) as u32;
-    e.kernel.sid = syscall!(nr::GETSID, 0) as u32;
+    e.kernel.sid = match control().own_session.load(Acquire) {
+        0 => syscall!(nr::GETSID, 0) as u32,
+        known => known,
+    };
+    e.kernel.own_session = u32::from(control().own_session.load(Acquire) != 0);
+    crate::calls::groups::show_session(e);
     crate::calls::directory::read_mask(e);
     crate::calls::threads::read_process_state(e);
     crate::ways::begin(e);

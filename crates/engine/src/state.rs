@@ -222,7 +222,7 @@ pub static mut ENGINE: Engine = Engine {
         before_outputs: before_outputs::UNKNOWN,
         barriers: 0,
         interests: 0,
-        unused: 0,
+        own_session: 0,
         umask: 0,
         window_fd: -1,
         window: [0; 4],

@@ -332,6 +332,9 @@ pub struct Control {
     pub tree_answer: AtomicI32,
     /// Supervisor: the group in which its parent has put the program; 0 if it has gone into another one since. Engine: clears it.
     pub group_given: AtomicI32,
+    /// Engine: the session that only the program knows it to be in; 0: it is in the one in which the kernel has it. Supervisor: for the image
+    /// that it becomes.
+    pub own_session: AtomicU32,
     /// Engine: counts signals that the program sends to others: SIGKILL before it does, all others afterwards. A futex.
     pub signals: AtomicU32,
     /// Supervisor: how many of them it has heard of. A futex.

@@ -50,6 +50,9 @@ pub mod option {
     pub const TREE: u64 = 16384;
     /// What the program reads and sends is kept for a while: older generations are kept, too.
     pub const HISTORY: u64 = 32768;
+    /// A session that the program makes is one for it alone where it has no terminal: the kernel would not give the number of a session's
+    /// leader to another process while others of the session live.
+    pub const OWN_SESSIONS: u64 = 65536;
     /// Those that may change while the program runs, as the interval and the attempts may: what modules wish.
     pub const WAYS: u64 = NO_VISIBLE | SPARING | EACH_OUTPUT | REPLIES;
 }

@@ -74,7 +74,8 @@ pub struct KernelState {
     pub barriers: u32,
     /// One of [`interests`].
     pub interests: u32,
-    pub unused: u32,
+    /// 1: the session is one for the program alone; for the kernel it is still in the one that it was in before (`option::OWN_SESSIONS`).
+    pub own_session: u32,
     /// By the numbers that the program knows.
     pub timers: [PosixTimer; TIMERS],
     pub notifications: [Notification; NOTIFICATIONS],

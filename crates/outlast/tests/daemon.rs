@@ -4,6 +4,8 @@
 mod life;
 #[path = "daemon/running.rs"]
 mod running;
+#[path = "daemon/sessions.rs"]
+mod sessions;
 #[path = "daemon/watch.rs"]
 mod watch;
 

@@ -2,7 +2,7 @@
 
 mod support;
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -333,4 +333,28 @@ fn what_outlast_cannot_say_is_no_reason_to_end() {
         .stderr(std::fs::File::options().write(true).open("/dev/full").unwrap())
         .status();
     assert_eq!(status.unwrap().code(), Some(2));
+}
+
+/// The other side of a terminal comes from an ioctl (TIOCGPTPEER), as a library opens it.
+#[test]
+fn a_terminal_of_its_own_has_both_its_sides_after_a_death() {
+    const ECHOES: &str = "import os, pty, sys
+ours, theirs = pty.openpty()
+for line in sys.stdin:
+    os.write(theirs, line.encode())
+    print(os.isatty(theirs), os.read(ours, 100), flush=True)";
+    let home = Home::new();
+    let mut run = home.outlast(["run", "--name", "echoes", "--", "python3", "-c", ECHOES]);
+    let mut child = run.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let (mut input, mut output) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
+    for _ in 0..4 {
+        input.write_all(b"on\n").unwrap();
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        assert_eq!(line, "True b'on\\r\\n'\n", "{:#?}", home.log("echoes"));
+        kill(&home.status("echoes")["pid"], libc::SIGKILL);
+    }
+    drop(input);
+    let output = finish(child);
+    assert!(output.status.success(), "{} {:#?}", said(&output), home.log("echoes"));
 }

@@ -131,10 +131,11 @@ systemctl start nginx; echo started $?
 ask
 recovered() { outlast log nginx | grep -c recovered; }
 for k in 1 2 3; do kill -9 $(pgrep -f 'nginx: worker' | head -n 1); await '[ $(recovered) = $k ]'; ask; done
+for k in 4 5 6; do kill -9 $(cat /run/nginx.pid); await '[ $(recovered) = $k ]'; ask; done
 systemctl reload nginx; echo reloaded $?
 ask
 kill -9 $(cat /run/nginx.pid)
-await '[ $(recovered) = 4 ]'
+await '[ $(recovered) = 7 ]'
 ask
 recovered
 outlast log nginx | grep -c 'engine failed'
@@ -143,7 +144,7 @@ systemctl is-active nginx
 ps -eo args | grep -c '[n]ginx'",
         &[],
     );
-    let wanted = "started 0\n200 active\n200 active\n200 active\n200 active\nreloaded 0\n200 active\n200 active\n4\n0\nstopped 0\ninactive\n0\n";
+    let wanted = "started 0\n200 active\n200 active\n200 active\n200 active\n200 active\n200 active\n200 active\nreloaded 0\n200 active\n200 active\n7\n0\nstopped 0\ninactive\n0\n";
     if let Some(system) = system {
         assert_eq!(system.outcome(), wanted);
     }

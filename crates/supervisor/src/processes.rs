@@ -143,6 +143,21 @@ pub fn group_of(pid: pid_t) -> pid_t {
     unsafe { libc::getpgid(pid) }
 }
 
+/// Puts a process of ours into a group: for the kernel only we are its parent.
+pub fn set_group(pid: pid_t, group: pid_t) -> Result<(), Errno> {
+    // SAFETY: plain system call; where the number is nobody's of ours any more it is refused.
+    match unsafe { libc::setpgid(pid, group) } {
+        0 => Ok(()),
+        _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::SRCH)),
+    }
+}
+
+/// All processes that there are.
+pub fn all() -> impl Iterator<Item = pid_t> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
 /// The threads of a process, the first one first.
 pub fn threads_of(pid: pid_t) -> Vec<pid_t> {
     let entries = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();

@@ -9,6 +9,7 @@ use crate::{clock, futex, names, oom_score, processes};
 use libc::pid_t;
 use outlast_image::control::{anchor_command, request, state, Control};
 use outlast_image::degradation::Degradation;
+use outlast_image::inject::option;
 use rustix::io::Errno;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 use std::time::{Duration, Instant};
@@ -126,6 +127,7 @@ impl Supervisor {
                 // A stranger that ended already cannot be watched any more.
                 Answer::Born(pid) if self.kin.adopt(pid).is_err() => (),
                 Answer::Born(pid) => return Ok(self.receive(pid)),
+                Answer::Refused(Errno::EXIST) if wanted != 0 && self.vacate(wanted) => (),
                 Answer::Refused(Errno::EXIST) if wanted != 0 && waits => std::thread::sleep(PID_PAUSE),
                 Answer::Refused(Errno::NOMEM | Errno::AGAIN) => return Err(Unborn::Lacking),
                 Answer::Refused(e) if wanted != 0 => {
@@ -138,6 +140,27 @@ impl Supervisor {
             }
         }
         Err(Unborn::Impossible)
+    }
+
+    /// The kernel gives a number to no process while others are in the group of this number: they leave it, where all are in the
+    /// session in which this process is. False: none has.
+    fn vacate(&mut self, group: pid_t) -> bool {
+        if self.meta.options.bits & option::OWN_SESSIONS == 0 {
+            return false;
+        }
+        let (ours, before) = (processes::group_of(0), self.outside.len());
+        let members = processes::all().filter(|pid| *pid != group && processes::group_of(*pid) == group);
+        self.outside.extend(members.filter(|pid| processes::set_group(*pid, ours).is_ok()));
+        self.outside.len() > before
+    }
+
+    /// It has its group again, whatever its number is.
+    fn return_to_group(&mut self) {
+        let group = processes::group_of(self.pid);
+        for pid in self.outside.drain(..) {
+            // One that has ended meanwhile is in none.
+            let _ = processes::set_group(pid, group);
+        }
     }
 
     /// The process that goes on with the program.
@@ -225,6 +248,7 @@ impl Supervisor {
             t if t > recovering.died => t,
             _ => clock::monotonic(),
         };
+        self.return_to_group();
         self.repeat_requests();
         self.send_missed();
         self.look_at_credentials();

@@ -76,6 +76,7 @@ impl Session {
         self.control().parent.store(previous.control().parent.load(Acquire), Release);
         let signal = previous.control().death_signal.load(Acquire);
         self.control().death_signal.store(signal, Release);
+        self.control().own_session.store(previous.control().own_session.load(Acquire), Release);
         let used = previous.children_usage();
         self.control().children_usage.iter().zip(used).for_each(|(word, value)| word.store(value, Release));
         let count = previous.control().children_used.load(Acquire);

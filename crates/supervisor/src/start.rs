@@ -26,7 +26,7 @@ use crate::{clock, credentials, names, oom_score, orphans, program};
 use libc::pid_t;
 use outlast_image::control::state;
 use outlast_image::degradation::Degradation;
-use outlast_image::inject::mode;
+use outlast_image::inject::{mode, option};
 use rustix::io::Errno;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -146,6 +146,8 @@ fn run_watched(request: &Request, path: &Path, signals: Signals, front: Option<F
     let (folder, lock) = state.create(request.name.as_deref(), called)?;
     let stores = StorePlace::begin(&folder, request.store.as_deref(), seal)?;
     let mut options = request.options.clone();
+    // The supervisor stays, and with it the session in which all of the tree are for the kernel.
+    options.set(option::OWN_SESSIONS, front.is_some());
     let decides = (request.load)(folder.name(), &mut options).inspect_err(|_| {
         stores.remove(0);
         let _ = folder.clear();

@@ -110,6 +110,8 @@ pub struct Supervisor {
     pub(crate) over: Option<Over>,
     /// What the engines of a tree have in common.
     pub(crate) kindred: Option<Rc<Kindred>>,
+    /// Who has left the program's group, so that it can have its number again.
+    pub(crate) outside: Vec<pid_t>,
     /// Whom somebody waits for in this process's place.
     pub(crate) front: Option<Front>,
 }
@@ -173,6 +175,7 @@ impl Supervisor {
             expected: Expected::default(),
             over: None,
             kindred: None,
+            outside: Vec::new(),
             front: None,
             generation,
         })

@@ -3,11 +3,15 @@
 //! A group that nobody but the program is in dies with it. A restored process makes it anew, and takes the terminal's
 //! foreground again if it was there: the terminal still names the dead one. Where it could not have its old process id
 //! again, its group has another number, too, which the program never sees.
+//!
+//! The number of a session is taken as long as one process of it lives: its leader, recovered, would get another one. A group can be left
+//! for a while, a session cannot. So a session that a daemon makes, without a terminal, is one that only the program knows
+//! (`option::OWN_SESSIONS`), until its leader wants a terminal.
 
 use crate::children;
 use crate::commit::{commit, commit_at_gate};
 use crate::control::control;
-use crate::dispatch::{interruptible, native, Call};
+use crate::dispatch::{interruptible, native, straight, Call};
 use crate::mutant::without;
 use crate::numbers::{self, to_program};
 use crate::own_descriptors::Passing;
@@ -17,11 +21,14 @@ use crate::thread::Thread;
 use crate::user;
 use core::sync::atomic::Ordering::{Acquire, Release};
 use outlast_image::context::pending_kind;
+use outlast_image::inject::option;
 use outlast_image::mutant::Mutant;
 
 pub const TIOCGPGRP: u64 = 0x540f;
 pub const TIOCSPGRP: u64 = 0x5410;
 const O_RDWR_NOCTTY: u64 = 0o2 | 0o400;
+pub const TIOCSCTTY: u64 = 0x540e;
+const EPERM: i64 = -1;
 const ESRCH: i64 = -3;
 
 /// A group's number for the kernel: its leader's, if that has another now and nobody has kept the group.
@@ -34,8 +41,11 @@ pub fn to_kernel(group: u32) -> u32 {
 }
 
 /// getpgrp, getpgid and getsid, where the program's numbers are others than the kernel's.
-pub fn ask(call: &Call) -> i64 {
+pub fn ask(e: &Engine, call: &Call) -> i64 {
     let mut call = *call;
+    if call.nr == nr::GETSID && e.kernel.own_session != 0 && [0, e.kernel.pid].contains(&(call.args[0] as u32)) {
+        return e.kernel.sid.into();
+    }
     call.args[0] = numbers::to_kernel(call.args[0]);
     to_program(native(&call))
 }
@@ -63,6 +73,9 @@ pub fn set(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
 
 /// Makes the call, before or after a death: the restored process is in its committed group.
 pub fn make(e: &mut Engine, call: &Call) -> i64 {
+    if call.nr == nr::SETSID && e.args.options & option::OWN_SESSIONS != 0 && !has_terminal() {
+        return begin_own_session(e);
+    }
     let mut wanted = *call;
     wanted.args[0] = numbers::to_kernel(call.args[0]);
     if call.args[1] as i32 > 0 {
@@ -76,7 +89,8 @@ pub fn make(e: &mut Engine, call: &Call) -> i64 {
     if !err::is(r) && of_itself {
         let own = e.kernel.pid;
         if call.nr == nr::SETSID {
-            (e.kernel.sid, e.kernel.pgid) = (own, own);
+            (e.kernel.sid, e.kernel.pgid, e.kernel.own_session) = (own, own, 0);
+            show_session(e);
         } else {
             e.kernel.pgid = if call.args[1] == 0 { own } else { call.args[1] as u32 };
         }
@@ -84,6 +98,73 @@ pub fn make(e: &mut Engine, call: &Call) -> i64 {
         e.kernel_dirty = true;
     }
     to_program(r)
+}
+
+fn has_terminal() -> bool {
+    Passing::open(c"/dev/tty".as_ptr().cast(), O_RDWR_NOCTTY).is_ok()
+}
+
+/// A session that only the program knows; for the kernel it is a group.
+fn begin_own_session(e: &mut Engine) -> i64 {
+    let pid = e.kernel.pid;
+    if own(e) == pid {
+        return EPERM;
+    }
+    // SAFETY: sets the group of this process.
+    let r = unsafe { syscall!(nr::SETPGID, 0, 0) };
+    if err::is(r) {
+        return r;
+    }
+    (e.kernel.sid, e.kernel.pgid, e.kernel.own_session) = (pid, pid, 1);
+    control().group_given.store(0, Release);
+    e.kernel_dirty = true;
+    show_session(e);
+    pid.into()
+}
+
+/// For the image that the program becomes; and calls that ask are answered here.
+pub fn show_session(e: &Engine) {
+    let is_own = e.kernel.own_session != 0;
+    control().own_session.store(if is_own { e.kernel.sid } else { 0 }, Release);
+    if is_own {
+        straight::answer_sessions();
+    }
+}
+
+/// The leader of a session wants a terminal for it: it has to be the kernel's.
+pub fn make_real(e: &mut Engine) {
+    if e.kernel.own_session == 0 || e.kernel.sid != e.kernel.pid {
+        return;
+    }
+    // SAFETY: asks for and sets the group and the session of this process. A leader of a group cannot make a session, and goes into its
+    // parent's group for that.
+    let r = unsafe {
+        let group = syscall!(nr::GETPGID, syscall!(nr::GETPPID));
+        syscall!(nr::SETPGID, 0, group);
+        syscall!(nr::SETSID)
+    };
+    if !err::is(r) {
+        e.kernel.own_session = 0;
+        e.kernel_dirty = true;
+        show_session(e);
+    }
+}
+
+/// Does the call open what may become the terminal of its session?
+pub fn may_take_terminal(e: &Engine, call: &Call) -> bool {
+    const O_NOCTTY: u64 = 0o400;
+    const PLACES: [&[u8]; 3] = [b"/dev/tty", b"/dev/pts/", b"/dev/console"];
+    if e.kernel.own_session == 0 || e.kernel.sid != e.kernel.pid {
+        return false;
+    }
+    let (path, flags) = match call.nr {
+        nr::OPEN => (call.args[0], call.args[1]),
+        nr::OPENAT => (call.args[1], call.args[2]),
+        _ => return false,
+    };
+    let mut given = [0; 4096];
+    let len = if flags & O_NOCTTY == 0 { user::read_path(path, &mut given) } else { None };
+    len.is_some_and(|len| PLACES.iter().any(|place| given[..len].starts_with(place)))
 }
 
 /// ioctl: who is in the foreground?
@@ -129,6 +210,7 @@ pub fn restore(e: &Engine) {
     if without(Mutant::ProcessGroup) {
         return;
     }
+    show_session(e);
     let (wanted, group) = (control().pgid.load(Acquire), own(e));
     let tty = Passing::open(c"/dev/tty".as_ptr().cast(), O_RDWR_NOCTTY).ok();
     let mut front = 0u32;
@@ -138,7 +220,7 @@ pub fn restore(e: &Engine) {
             syscall!(nr::IOCTL, tty.fd, TIOCGPGRP, &raw mut front) == 0
                 && syscall!(nr::KILL, -(front as i64), 0) == ESRCH
         });
-        if e.kernel.sid == e.kernel.pid {
+        if e.kernel.sid == e.kernel.pid && e.kernel.own_session == 0 {
             syscall!(nr::SETSID);
         } else if group == e.kernel.pid {
             // Others may have kept it, which is another one where this process has another number.

@@ -4,6 +4,7 @@ use super::children::child_of;
 use super::sent::Letter;
 use super::Tree;
 use crate::futex;
+use crate::processes::set_group;
 use crate::session::Session;
 use crate::supervisor::Supervisor;
 use libc::pid_t;
@@ -23,15 +24,6 @@ fn answer(session: &Session, answer: i32) {
     control.tree_answer.store(answer, Release);
     control.tree_request.store(ANSWERED, Release);
     futex::wake(&control.tree_request);
-}
-
-/// For the kernel only the supervisor is its parent.
-fn set_group(pid: pid_t, group: pid_t) -> Result<(), Errno> {
-    // SAFETY: plain system call; where the number is nobody's of ours any more it is refused.
-    match unsafe { libc::setpgid(pid, group) } {
-        0 => Ok(()),
-        _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::SRCH)),
-    }
 }
 
 impl Tree {
