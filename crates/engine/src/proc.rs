@@ -16,7 +16,6 @@ use outlast_image::descriptor::descriptor_kind as kind;
 const AT_FDCWD: i64 = -100;
 const ROOT: &[u8] = b"/proc/";
 const O_CLOEXEC: u64 = 0o2000000;
-
 const FSOPEN_CLOEXEC: u64 = 1;
 const FSMOUNT_CLOEXEC: u64 = 1;
 const FSCONFIG_SET_STRING: u64 = 1;

@@ -9,8 +9,8 @@ use crate::end::End;
 use crate::signals::{Received, Signals};
 use libc::pid_t;
 use rustix::event::{poll, PollFd, PollFlags};
-use rustix::io::{write, Errno};
-use rustix::net::{recv, socketpair, AddressFamily, RecvFlags, SocketFlags, SocketType};
+use rustix::io::Errno;
+use rustix::net::{recv, send, socketpair, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use std::os::fd::OwnedFd;
 
 /// What is told: one of these, and the status or the signal.
@@ -48,8 +48,8 @@ impl Front {
             End::Exited(status) => (EXITED, status),
             End::Killed(signal) => (KILLED, signal),
         };
-        // One that was killed has nobody who waits.
-        let _ = write(&self.0, &[kind, number as u8]);
+        // One that was killed has nobody who waits; and a signal for that would be passed on.
+        let _ = send(&self.0, &[kind, number as u8], SendFlags::NOSIGNAL);
     }
 }
 

@@ -15,7 +15,7 @@ use crate::dispatch::{interruptible, native, straight, Call};
 use crate::mutant::without;
 use crate::numbers::{self, to_program};
 use crate::own_descriptors::Passing;
-use crate::state::Engine;
+use crate::state::{engine, Engine};
 use crate::sys::{err, nr, syscall};
 use crate::thread::Thread;
 use crate::user;
@@ -43,8 +43,13 @@ pub fn to_kernel(group: u32) -> u32 {
 /// getpgrp, getpgid and getsid, where the program's numbers are others than the kernel's.
 pub fn ask(e: &Engine, call: &Call) -> i64 {
     let mut call = *call;
-    if call.nr == nr::GETSID && e.kernel.own_session != 0 && [0, e.kernel.pid].contains(&(call.args[0] as u32)) {
-        return e.kernel.sid.into();
+    if makes_own_sessions(e) && (call.nr == nr::GETPGRP || [0, e.kernel.pid].contains(&(call.args[0] as u32))) {
+        match call.nr {
+            nr::GETSID if e.kernel.own_session != 0 => return e.kernel.sid.into(),
+            nr::GETSID => (),
+            // It may have left that for a moment, so that its leader can come back.
+            _ => return own(e).into(),
+        }
     }
     call.args[0] = numbers::to_kernel(call.args[0]);
     to_program(native(&call))
@@ -55,6 +60,17 @@ pub fn own(e: &Engine) -> u32 {
     match control().group_given.load(Acquire) {
         0 => e.kernel.pgid,
         given => given as u32,
+    }
+}
+
+/// The kernel's number of its own group, for calls that name it; 0: the kernel knows which it is.
+pub fn meant_by_own() -> u32 {
+    // SAFETY: only looks which group it is in.
+    let e = unsafe { engine() };
+    if makes_own_sessions(e) {
+        to_kernel(own(e))
+    } else {
+        0
     }
 }
 
@@ -73,7 +89,7 @@ pub fn set(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
 
 /// Makes the call, before or after a death: the restored process is in its committed group.
 pub fn make(e: &mut Engine, call: &Call) -> i64 {
-    if call.nr == nr::SETSID && e.args.options & option::OWN_SESSIONS != 0 && !has_terminal() {
+    if call.nr == nr::SETSID && makes_own_sessions(e) && !has_terminal() {
         return begin_own_session(e);
     }
     let mut wanted = *call;
@@ -98,6 +114,10 @@ pub fn make(e: &mut Engine, call: &Call) -> i64 {
         e.kernel_dirty = true;
     }
     to_program(r)
+}
+
+fn makes_own_sessions(e: &Engine) -> bool {
+    e.args.options & option::OWN_SESSIONS != 0
 }
 
 fn has_terminal() -> bool {
@@ -126,8 +146,8 @@ fn begin_own_session(e: &mut Engine) -> i64 {
 pub fn show_session(e: &Engine) {
     let is_own = e.kernel.own_session != 0;
     control().own_session.store(if is_own { e.kernel.sid } else { 0 }, Release);
-    if is_own {
-        straight::answer_sessions();
+    if makes_own_sessions(e) {
+        straight::answer_groups();
     }
 }
 

@@ -237,6 +237,8 @@ fn of_kernel(call: &Call) -> Call {
         nr::KILL if (*first as i32) < -1 => {
             *first = -i64::from(groups::to_kernel((*first as i32).unsigned_abs())) as u64;
         }
+        // It may have left its group for a moment, for one that is not the program's.
+        nr::KILL if *first as i32 == 0 => *first = -i64::from(groups::meant_by_own()) as u64,
         nr::KILL if *first as i32 <= 0 => (),
         nr::TGKILL | nr::RT_TGSIGQUEUEINFO => {
             (*first, *second) = (numbers::to_kernel(*first), numbers::to_kernel(*second))

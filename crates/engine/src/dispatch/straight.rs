@@ -70,9 +70,11 @@ pub fn answer_ids() {
     }
 }
 
-/// From now on the engine looks at who asks for sessions.
-pub fn answer_sessions() {
-    CLASS[nr::GETSID as usize].store(Class::Thread as u8, Relaxed);
+/// From now on the engine looks at who asks for groups and sessions.
+pub fn answer_groups() {
+    for n in GROUPS {
+        CLASS[n as usize].store(Class::Thread as u8, Relaxed);
+    }
 }
 
 /// From now on calls that the tracker must see do not go straight through the gate.

@@ -45,8 +45,10 @@ os.wait()
 ";
 
 /// Its first process ends; the second one leads a session, and answers each line itself or by one of two children, who live as long.
-const SERVES: &str = "import os, sys
-if os.fork(): os._exit(0)
+const SERVES: &str = "import os, sys, time
+if os.fork():
+    while not os.path.exists(sys.argv[1]): time.sleep(0.005)
+    os._exit(0)
 os.setsid()
 pipes = []
 for _ in range(2):
@@ -60,6 +62,28 @@ for n, line in enumerate(sys.stdin):
     if n % 3: os.write(pipes[n % 3 - 1][0], line.encode()); print(os.getpid(), os.read(pipes[n % 3 - 1][1], 200).decode().strip(), flush=True)
     else: print(os.getpid(), os.getsid(0), os.getpgrp(), line.strip(), flush=True)
 ";
+
+/// One that serves, whose first process ends when the door is there; and the number of the one that leads its session.
+fn serving(daemon: &Daemon) -> (Conversation, i64) {
+    let program = daemon.program("/usr/bin/python3", "server");
+    let mut talk = Conversation::with(command(daemon, &program, SERVES).arg(daemon.home.file("door")));
+    let leader = ask(&mut talk);
+    (talk, leader)
+}
+
+/// Whoever answers, all are in the session and in the group of the one that leads it: its number.
+fn ask(talk: &mut Conversation) -> i64 {
+    let answer = talk.ask("on");
+    let numbers: Vec<i64> = answer.split(' ').take(3).map(|number| number.parse().unwrap()).collect();
+    assert!(answer.ends_with(" on") && numbers.iter().all(|number| *number == numbers[0]), "{answer}");
+    numbers[0]
+}
+
+/// The first process ends, and the one that leads the session takes its place.
+fn pass_on(daemon: &Daemon) {
+    fs::write(daemon.home.file("door"), "").unwrap();
+    daemon.home.await_event("server", "passed-on", 1);
+}
 
 /// In a session without a terminal.
 fn command(daemon: &Daemon, program: &Path, script: &str) -> Command {
@@ -87,15 +111,8 @@ fn a_daemon_sees_the_sessions_that_it_would_have_seen() {
 #[test]
 fn who_leads_a_session_keeps_its_number_as_long_as_others_are_in_it() {
     let Some(daemon) = Daemon::begin(TREE) else { return };
-    let program = daemon.program("/usr/bin/python3", "server");
-    let mut talk = Conversation::with(&mut command(&daemon, &program, SERVES));
-    let ask = |talk: &mut Conversation| {
-        let answer = talk.ask("on");
-        let numbers: Vec<i64> = answer.split(' ').take(3).map(|number| number.parse().unwrap()).collect();
-        assert!(answer.ends_with(" on") && numbers.iter().all(|number| *number == numbers[0]), "{answer}");
-        numbers[0]
-    };
-    let leader = ask(&mut talk);
+    let (mut talk, leader) = serving(&daemon);
+    pass_on(&daemon);
     for _ in 0..12 {
         let status =
             daemon.home.await_status("server", |status| status["pid"] == leader && status["protected"] == true);
@@ -106,4 +123,20 @@ fn who_leads_a_session_keeps_its_number_as_long_as_others_are_in_it() {
     let log = daemon.home.events("server");
     assert!(log.contains(&"passed-on".into()) && !log.contains(&"engine-error".into()), "{log:?}");
     assert_eq!(log.iter().filter(|event| *event == "recovered").count(), 12, "{log:?}");
+}
+
+/// Whoever started it has killed what it waited for: that is no end of the daemon.
+#[test]
+fn a_daemon_lives_on_whatever_became_of_who_waited_for_its_first_process() {
+    let Some(daemon) = Daemon::begin(TREE) else { return };
+    let (mut talk, leader) = serving(&daemon);
+    talk.child.kill().unwrap();
+    talk.child.wait().unwrap();
+    pass_on(&daemon);
+    for _ in 0..3 {
+        let status =
+            daemon.home.await_status("server", |status| status["pid"] == leader && status["protected"] == true);
+        kill(&status["pid"], libc::SIGKILL);
+        assert_eq!(ask(&mut talk), leader);
+    }
 }
