@@ -61,7 +61,7 @@ const RENUMBERED: &[&str] = &[
 ];
 
 /// Cases of which the short profile also makes a run with the tracker that cuts and joins mappings.
-const CUT: &[&str] = &["locked", "advice", "given_up", "jail", "rooted"];
+const CUT: &[&str] = &["own_memfd", "locked", "advice", "given_up", "jail", "rooted"];
 
 /// Cases of which the short profile also makes a run in a container, where the engine gets into an image in another way.
 const CONTAINED: &[&str] = &["filters_exec", "filters_exec_narrow"];
@@ -114,6 +114,8 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
         &[
             "pipe_counter",
             "heap",
+            "own_memfd",
+            "own_closed",
             "mapper",
             "files",
             "python_script",
@@ -142,6 +144,7 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
         &[
             "pipe_echo",
             "heap",
+            "own_memfd",
             "unreadable",
             "mapper",
             "files",
@@ -167,7 +170,7 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
     (Attack::Manual, &["undo"]),
     (Attack::Durable, DURABLE),
     (Attack::Lagging, DURABLE),
-    (Attack::LaggingEverything, &["file_counter", "cat_files"]),
+    (Attack::LaggingEverything, &["file_counter", "cat_files", "own_memfd_alone"]),
     // Nobody is killed: here the crowd of signals alone does harm.
     (Attack::Calm, &["storm"]),
     (
@@ -194,6 +197,8 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "pipe_counter",
             "pipe_echo",
             "heap",
+            "own_memfd",
+            "own_closed",
             "unreadable",
             "files",
             "vectors",
@@ -225,6 +230,7 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "pipe_counter",
             "socket_echo",
             "heap",
+            "own_closed",
             "descriptors",
             "signals",
             "tcp_epoll",
@@ -249,6 +255,7 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
         &[
             "pipe_counter",
             "heap",
+            "own_memfd",
             "files",
             "signals",
             "python_script",
@@ -284,7 +291,19 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
     ),
     (
         Attack::Everything,
-        &["file_counter", "cat_files", "ring_files_alone", "alone", "asyncio_alone", "node_alone", "go_alone"],
+        &[
+            "file_counter",
+            "cat_files",
+            "ring_files_alone",
+            "alone",
+            "own_memfd_alone",
+            "own_closed_alone",
+            "own_calls_alone",
+            "own_calls_tmpfile_alone",
+            "asyncio_alone",
+            "node_alone",
+            "go_alone",
+        ],
     ),
     (Attack::Debugged, &["pipe_counter", "pipe_echo", "heap", "tcp_poll", "threads", "page_server"]),
     (Attack::Stopped, &["bursts", "pipe_counter", "socket_echo", "pipe_poll", "threads", "page_server", "replies"]),

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::servers::{GO, NODE, PYTHON};
 use crate::case::{Case, Program, Stage};
 use crate::drive::Drive;
+use crate::failure::Outcome;
 use crate::launch::program;
 
 /// They show nothing while they start: killed more often they would never come further than that.
@@ -12,6 +13,10 @@ const LATE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_mi
 
 pub const CASES: &[Case] = &[
     Case::new("alone", |_| Ok(Program::new(&[&program("alone"), "3000"])), files),
+    Case::new("own_memfd_alone", |_| own_file("memfd"), files),
+    Case::new("own_closed_alone", |_| own_file("closed"), files),
+    Case::new("own_calls_alone", |_| own_calls("memfd"), files),
+    Case::new("own_calls_tmpfile_alone", |_| own_calls("tmpfile"), files),
     Case::new("asyncio_alone", |_| Ok(Program::new(&[PYTHON, &program("alone.py"), "120"])), files)
         .needs(&[PYTHON])
         .pace(LATE)
@@ -25,4 +30,12 @@ pub const CASES: &[Case] = &[
 
 fn files(_: &Stage) -> Drive {
     Drive::Files(Vec::new())
+}
+
+fn own_file(kind: &'static str) -> Outcome<Program> {
+    Ok(Program::new(&[&program("own_file"), "1500", kind, "told"]))
+}
+
+fn own_calls(kind: &'static str) -> Outcome<Program> {
+    Ok(Program::new(&[&program("own_calls"), "1500", kind, "told"]))
 }

@@ -2,6 +2,7 @@
 
 use crate::case::{Case, Program, SPREAD};
 use crate::drive::{Drive, Input};
+use crate::failure::Outcome;
 use crate::launch::program;
 use outlast_image::degradation::Degradation;
 use std::time::Duration;
@@ -32,6 +33,11 @@ pub const CASES: &[Case] = &[
     Case::new("unnamed", |_| Ok(Program::new(&[&program("unnamed"), "20"])), |_| Drive::Pipes(Input::none()))
         .pace(SPREAD)
         .may_report(&[Degradation::SharedMapping]),
+    Case::new("own_memfd", |_| own_file("memfd"), |_| Drive::Pipes(Input::none())).pace(SPREAD),
+    Case::new("own_tmpfile", |_| own_file("tmpfile"), |_| Drive::Pipes(Input::none())).pace(SPREAD),
+    Case::new("own_closed", |_| own_file("closed"), |_| Drive::Pipes(Input::none())).pace(SPREAD),
+    Case::new("own_calls", |_| own_calls("memfd"), |_| Drive::Pipes(Input::none())).pace(SPREAD),
+    Case::new("own_calls_tmpfile", |_| own_calls("tmpfile"), |_| Drive::Pipes(Input::none())).pace(SPREAD),
     Case::new(
         "locked_mapping",
         |_| Ok(Program::new(&[&program("locked_mapping"), "30"])),
@@ -50,3 +56,13 @@ pub const CASES: &[Case] = &[
     )
     .pace(SPREAD),
 ];
+
+/// Files without a name that are the program's alone.
+fn own_file(kind: &'static str) -> Outcome<Program> {
+    Ok(Program::new(&[&program("own_file"), "600", kind]))
+}
+
+/// The same, of which nothing is mapped.
+fn own_calls(kind: &'static str) -> Outcome<Program> {
+    Ok(Program::new(&[&program("own_calls"), "600", kind]))
+}

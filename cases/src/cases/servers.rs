@@ -53,6 +53,25 @@ pub const CASES: &[Case] = &[
     .pace(SLOW)
     .may_report(&[Degradation::SharedMapping])
     .with_threads(),
+    Case::new(
+        "java_zgc",
+        |_| {
+            Ok(Program::new(&[
+                JAVA,
+                "-cp",
+                &programs().display().to_string(),
+                "-XX:+UseZGC",
+                "-XX:-UsePerfData",
+                "-Xmx128m",
+                "Churn",
+                "100",
+            ]))
+        },
+        |_| Drive::Pipes(Input::none()),
+    )
+    .needs(&[JAVA, JAVAC])
+    .pace(SLOW)
+    .with_threads(),
     Case::new("python_asyncio", |stage| server(stage, &[PYTHON, &program("server.py")]), clients)
         .needs(&[PYTHON])
         .pace(SPREAD)

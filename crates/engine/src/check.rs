@@ -5,6 +5,7 @@
 //! out of the first two, and so are those to which the kernel writes for threads that wait: they are looked at once these go on.
 
 use crate::control::{control, event};
+use crate::own_files;
 use crate::regions;
 use crate::state::Engine;
 use crate::tracker::{Tracker, WHERE};
@@ -56,7 +57,8 @@ fn in_region(e: &mut Engine, region: &Region) -> Option<(u32, u64)> {
     while let Some(runs) = walk.next() {
         for run in runs.iter().filter(|run| run.is_present()) {
             for page in (run.start..run.end).step_by(4096) {
-                let saved = store.contains(page) || region.backing != backing::PRIVATE_FILE && is_zero(page);
+                let saved =
+                    store.contains(own_files::key(page)) || region.backing != backing::PRIVATE_FILE && is_zero(page);
                 let stands = saved && (!run.is_written() || e.hot.contains(page));
                 if !stands && !tracker.is_suspected(page) && !waiting::is_written_to(page) {
                     return Some((if saved { UNARMED } else { UNSAVED }, page));

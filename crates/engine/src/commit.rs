@@ -13,6 +13,7 @@ use crate::mutant::without;
 use crate::native;
 use crate::operation;
 use crate::own_faults;
+use crate::own_files;
 use crate::regions;
 use crate::saving::Saving;
 use crate::state::{object, Engine, ONE_THREAD};
@@ -74,6 +75,8 @@ pub fn commit_stopped(e: &mut Engine, t: &mut Thread, pending: PendingCall) -> u
         store.drop_range(start, end);
     }
     e.drop_count = 0;
+    own_files::save(e);
+    let Some(store) = &mut e.store else { return 0 };
     let tracker = &mut e.tracker;
     let began = tsc();
     e.hot.spans.begin(began, control().last_commit_tsc.load(Relaxed));
@@ -108,6 +111,7 @@ pub fn commit_stopped(e: &mut Engine, t: &mut Thread, pending: PendingCall) -> u
     if let Some(text) = maps {
         advice::follow_growth(e, || text);
     }
+    let open = if maps.is_some() { own_files::open_places(e) } else { 0 };
     let Some(store) = &mut e.store else { return 0 };
     crate::rewrite::save(store);
     if let Some(text) = maps {
@@ -115,8 +119,10 @@ pub fn commit_stopped(e: &mut Engine, t: &mut Thread, pending: PendingCall) -> u
         if e.kernel.locking != 0 {
             locked::save(store);
         }
-        e.held.look(e.fds.own, encoded);
+        e.held.look(e.fds.own, encoded, open);
         e.told_files.tell(encoded);
+        own_files::follow(e);
+        let Some(store) = &mut e.store else { return 0 };
         let mut key = 0;
         for piece in encoded.chunks(REGIONS_PIECE) {
             store.put(object::REGIONS, key, piece);

@@ -24,6 +24,7 @@ use crate::lag;
 use crate::medium;
 use crate::numbers;
 use crate::own_faults;
+use crate::own_files;
 use crate::perturb;
 use crate::program_rings;
 use crate::state::{engine, Engine};
@@ -203,6 +204,18 @@ fn names_own(e: &Engine, call: &Call) -> bool {
 }
 
 fn serve(e: &mut Engine, t: &mut Thread, call: Call) -> Outcome {
+    if !e.own_files.any() && !own_files::makes(&call) {
+        return serve_any(e, t, call);
+    }
+    own_files::before(e, &call);
+    let outcome = serve_any(e, t, call);
+    if let Outcome::Return(r) = outcome {
+        own_files::after(e, &call, r);
+    }
+    outcome
+}
+
+fn serve_any(e: &mut Engine, t: &mut Thread, call: Call) -> Outcome {
     use Outcome::Return;
     if call_filters::asks(call.nr) {
         if let Some(refused) = calls::filters::refuse(t, &call) {

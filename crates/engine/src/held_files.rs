@@ -58,15 +58,25 @@ impl Held {
     pub const NONE: Held = Held { files: [File::NONE; HELD_FILES], maps_named: false };
 
     /// Lets go of what the regions of two commits in a row do not have: nobody goes back to one before them. `own` is the first of
-    /// the engine's descriptors.
-    pub fn look(&mut self, own: i32, object: &[u8]) {
+    /// the engine's descriptors; `open`: places of files that are in use otherwise, as bits.
+    pub fn look(&mut self, own: i32, object: &[u8], open: u32) {
         for (place, file) in self.files.iter_mut().enumerate().filter(|(_, file)| file.is_there()) {
             let is_mapped = Regions::new(object).any(|m| m.region.inode == file.identity.inode());
-            file.idle = if is_mapped { 0 } else { file.idle + 1 };
+            file.idle = if is_mapped || open >> place & 1 != 0 { 0 } else { file.idle + 1 };
             if file.idle > 1 {
                 let_go(own, place, file);
             }
         }
+    }
+
+    /// How many more can be held.
+    pub fn room(&self) -> usize {
+        self.files.iter().filter(|file| !file.is_there()).count()
+    }
+
+    /// Is there a file at this place, and only kept for what is mapped of it?
+    pub fn is_plain(&self, place: usize) -> bool {
+        self.files[place].is_there() && !self.files[place].may_be_locked
     }
 
     /// The engine's descriptor of a file. `own` is the first of them.
@@ -137,10 +147,10 @@ pub fn unmapped(e: &mut Engine, start: u64, end: u64) {
 }
 
 /// From the first mapping of the file to the last one's end, if there is any.
-fn extent(e: &Engine, file: &Identity) -> Option<(u64, u64)> {
+pub fn extent(e: &Engine, file: &Identity) -> Option<(u64, u64)> {
     let mut extent: Option<(u64, u64)> = None;
     regions::for_each(regions::read_maps(), (e.kernel.start_brk, e.kernel.brk), |m| {
-        if m.region.backing == backing::SHARED_FILE && m.region.inode == file.inode() {
+        if matches!(m.region.backing, backing::SHARED_FILE | backing::OWN_FILE) && m.region.inode == file.inode() {
             let start = extent.map_or(m.region.start, |(start, _)| start);
             extent = Some((start, m.region.end));
         }
@@ -187,8 +197,15 @@ fn hold(e: &mut Engine, look: &Look, fd: i32, may_be_locked: bool) -> bool {
     is_held
 }
 
+/// Keeps a copy of the descriptor of a file that the program is about to map, and whose lock nobody waits for. Its place.
+pub fn hold_unlocked(e: &mut Engine, look: &Look, fd: i32) -> Option<usize> {
+    let is_free = !descriptors::may_hold_lock(e, fd) && hold(e, look, fd, false);
+    let place = e.held.files.iter().position(|held| held.identity == look.identity).filter(|_| is_free)?;
+    e.held.is_plain(place).then_some(place)
+}
+
 /// The engine's descriptor for a place; `own` is the first.
-fn number(own: i32, place: usize) -> i32 {
+pub fn number(own: i32, place: usize) -> i32 {
     own + OwnFd::Held as i32 + place as i32
 }
 

@@ -56,6 +56,7 @@ mod numbers;
 mod operation;
 mod own_descriptors;
 mod own_faults;
+mod own_files;
 mod periodic;
 mod perturb;
 mod pinned;

@@ -1,6 +1,7 @@
 //! The program's mapped regions, read from /proc/self/maps when they may have changed since the last commit.
 
 use crate::control::fail;
+use crate::own_files;
 use crate::proc;
 use crate::scratch;
 use crate::shared_memory;
@@ -146,6 +147,9 @@ pub fn for_each_mapping<'a>(text: &'a [u8], heap: (u64, u64), mut f: impl FnMut(
         } else if inode != 0 && path.starts_with(b"/") {
             match (shared, path.starts_with(b"/dev/zero")) {
                 (true, true) => backing::SHARED_ANONYMOUS,
+                (true, false) if flags & region_flag::DELETED != 0 && own_files::is_one(dev, inode) => {
+                    backing::OWN_FILE
+                }
                 (true, false) => backing::SHARED_FILE,
                 (false, _) => backing::PRIVATE_FILE,
             }
@@ -245,8 +249,9 @@ impl<'a> Iterator for Regions<'a> {
 /// Is there memory besides the engine's that the program can write to, and others share?
 pub fn any_shared_writable(text: &[u8]) -> bool {
     let mut any = false;
-    each_range(text, |start, _, bits| {
-        any |= bits[1] == b'w' && bits[3] == b's' && !(ENGINE_BASE..ENGINE_END).contains(&start);
+    for_each_mapping(text, (0, 0), |m| {
+        let of_others = [backing::SHARED_FILE, backing::SHARED_ANONYMOUS, backing::SEGMENT, backing::CONTEXT];
+        any |= of_others.contains(&m.region.backing) && m.region.prot & 2 != 0;
     });
     any
 }

@@ -4,6 +4,7 @@ use crate::advice::Advice;
 use crate::hot::HotSet;
 use crate::mutant::without;
 use crate::own_faults;
+use crate::own_files;
 use crate::regions;
 use crate::tracker::{Pages, Standing, Track};
 use crate::unreadable;
@@ -25,7 +26,7 @@ impl Pages for Saving<'_> {
     fn standing(&self, page: u64) -> Standing {
         if self.hot.contains(page) {
             Standing::Hot
-        } else if self.store.contains(page) {
+        } else if self.store.contains(own_files::key(page)) {
             Standing::Saved
         } else {
             Standing::New
@@ -37,6 +38,9 @@ impl Pages for Saving<'_> {
     }
 
     fn keep_open(&mut self, tracker: &mut dyn Track, page: u64) -> bool {
+        if own_files::key_of(page).is_some() {
+            return false;
+        }
         match self.standing(page) {
             Standing::Hot => true,
             Standing::Saved if self.hot.has_room(page) && tracker.leave_open(page, page + 4096) => {
@@ -51,7 +55,12 @@ impl Pages for Saving<'_> {
     fn save(&mut self, tracker: &mut dyn Track, start: u64, end: u64) {
         let advice = self.advice;
         own_faults::tracked(start, end, |start, end| {
-            advice.each_unguarded(start, end, |start, end| self.save_unguarded(tracker, start, end));
+            advice.each_unguarded(start, end, |start, end| {
+                own_files::each_part(start, end, |start, end, key| match key {
+                    None => self.save_unguarded(tracker, start, end),
+                    Some(key) => self.save_own_file(tracker, start, end, key),
+                });
+            });
         });
     }
 }
@@ -73,6 +82,20 @@ impl Saving<'_> {
             }
             at = stop;
         }
+    }
+
+    /// Pages of a file of the program's own, which may be mapped elsewhere as well: the store has them under `key`, and none becomes hot.
+    fn save_own_file(&mut self, tracker: &mut dyn Track, start: u64, end: u64, key: u64) {
+        self.has_grown |= !regions::are_known(start, end);
+        tracker.private(start, end, &mut |from, to| {
+            self.count += ((to - from) / 4096) as usize;
+            unreadable::each_readable(from, to, |a, b| {
+                // SAFETY: as in `save_page`.
+                let pages = unsafe { core::slice::from_raw_parts(a as *const u8, (b - a) as usize) };
+                self.store.pages(key + (a - start), pages);
+            });
+        });
+        tracker.arm(start, end);
     }
 
     /// Most of it may be untouched file pages or zeroes, which need no room.

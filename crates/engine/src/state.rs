@@ -74,6 +74,8 @@ pub mod object {
     pub const LOCKS: u16 = 26;
     /// `Retrace`.
     pub const RETRACE: u16 = 27;
+    /// `OwnFile` and what the kernel calls it; key: its place.
+    pub const OWN_FILE: u16 = 28;
 }
 
 /// Ranges whose content vanished since the last commit.
@@ -134,6 +136,7 @@ pub struct Engine {
     pub advice: crate::advice::Advice,
     /// Files that the program maps and has no descriptor of.
     pub held: crate::held_files::Held,
+    pub own_files: crate::own_files::OwnFiles,
     /// What it maps that others of the tree map, too.
     pub shared_memory: crate::shared_memory::SharedMemory,
     /// Files that it maps, as the anchor knows.
@@ -239,6 +242,7 @@ pub static mut ENGINE: Engine = Engine {
     contexts_dirty: false,
     advice: crate::advice::Advice::new(),
     held: crate::held_files::Held::NONE,
+    own_files: crate::own_files::OwnFiles::NONE,
     shared_memory: crate::shared_memory::SharedMemory::NONE,
     told_files: crate::kept_files::Told::NOTHING,
     maps_dirty: false,

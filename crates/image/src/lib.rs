@@ -20,6 +20,7 @@ pub mod kernel;
 pub mod layout;
 pub mod mutant;
 pub mod notifiers;
+pub mod own_file;
 pub mod pending;
 pub mod region;
 pub mod sections;

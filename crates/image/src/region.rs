@@ -22,6 +22,8 @@ pub mod backing {
     pub const SEGMENT: u32 = 7;
     /// The ring of a context of asynchronous input and output (io_setup).
     pub const CONTEXT: u32 = 8;
+    /// Shared mapping of a file without a name that nobody but the program has.
+    pub const OWN_FILE: u32 = 9;
 }
 
 /// Flags of a region.

@@ -8,6 +8,7 @@ use crate::dispatch::{native, Call};
 use crate::held_files;
 use crate::mutant::without;
 use crate::own_faults;
+use crate::own_files;
 use crate::perturb;
 use crate::program_rings;
 use crate::regions;
@@ -60,7 +61,9 @@ pub fn hits_engine(start: u64, len: u64) -> bool {
 pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     let unmaps = call.nr == nr::MUNMAP || call.nr == nr::MMAP && call.args[3] & MAP_FIXED != 0;
     let ends_lock = unmaps && e.held.may_be_locked(call.args[0], call.args[0].saturating_add(up(call.args[1])));
-    if (ends_lock || !e.may_drop()) && t.native == 0 {
+    let shares = call.nr == nr::MMAP && kind(call.args[3]) & area_flag::FOREIGN != 0 && t.native == 0;
+    let is_to_be_kept = shares && own_files::mapping(e, call.args[4] as i32);
+    if (ends_lock || is_to_be_kept || !e.may_drop()) && t.native == 0 {
         commit_before_call(e);
     }
     if let Some(of_ring) = if call.nr == nr::MMAP { program_rings::mapping(e, call) } else { None } {
@@ -96,9 +99,11 @@ fn change(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
             let end = a[0].saturating_add(up(a[1]));
             e.cool(a[0], end);
             rewrite::unmapping(t, a[0], end);
+            own_files::unmapping(e, a[0], end);
             let r = native(call);
             if r == 0 {
                 rewrite::unmapped(a[0], end);
+                own_files::unmapped(e, a[0], end);
                 e.tracker.uncover(a[0], end);
                 own_faults::forget(a[0], end);
                 e.advice.unmapped(a[0], end);
@@ -143,6 +148,7 @@ fn mmap(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     if flags & MAP_FIXED != 0 {
         e.cool(addr, addr.saturating_add(up(len)));
         rewrite::unmapping(t, addr, addr.saturating_add(up(len)));
+        own_files::unmapping(e, addr, addr.saturating_add(up(len)));
     }
     let mut room = perturb::room(addr, len, prot, flags);
     let mut call = locking::of_mmap(e, call);
@@ -165,6 +171,7 @@ fn mmap(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         own_faults::forget(start, end);
         if flags & MAP_FIXED != 0 {
             rewrite::unmapped(start, end);
+            own_files::unmapped(e, start, end);
             e.tracker.uncover(start, end);
             e.replaced(start, end);
             e.drop_range(start, end);
@@ -172,12 +179,15 @@ fn mmap(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
             shared_memory::unmapped(e, start, end);
         }
         e.map_changes.add(start, end);
-        let kind = kind(flags);
-        if kind & area_flag::FOREIGN != 0 && prot & PROT_WRITE != 0 {
-            degrade(Degradation::SharedMapping);
-        }
+        let mut kind = kind(flags);
         if kind & area_flag::FOREIGN != 0 {
-            held_files::mapped(e, call.args[4] as i32, (start, end));
+            let (fd, offset) = (call.args[4] as i32, call.args[5]);
+            held_files::mapped(e, fd, (start, end));
+            if own_files::mapped(e, fd, (start, end), offset) {
+                kind = kind & !area_flag::FOREIGN | area_flag::SHARED;
+            } else if prot & PROT_WRITE != 0 {
+                degrade(Degradation::SharedMapping);
+            }
         }
         e.tracker.cover(&Area { start, end, prot: prot as u32 & 7, flags: kind }, Content::Fresh);
         if !locking::follow_mapping(e, start, end) {
@@ -283,8 +293,10 @@ fn mremap(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         return err::ENOMEM;
     }
     rewrite::unmapping(t, old, old_end);
+    own_files::unmapping(e, old, old_end);
     if flags & MREMAP_FIXED != 0 {
         rewrite::unmapping(t, fixed, fixed.saturating_add(new_len));
+        own_files::unmapping(e, fixed, fixed.saturating_add(new_len));
     }
     let mut r = native(call);
     if r == err::EFAULT && flags == MREMAP_MAYMOVE | MREMAP_FIXED && old_len == new_len && several::can_be_moved() {
@@ -302,6 +314,8 @@ fn mremap(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
         own_faults::moved((old, old_end), (new, new + new_len), flags & MREMAP_DONTUNMAP != 0);
         e.tracker.moved((old, old_end), (new, new + new_len), flags & MREMAP_DONTUNMAP != 0);
         e.held.moved((old, old_end), (new, new + new_len));
+        let keeps_old = flags & MREMAP_DONTUNMAP != 0 || old_len == 0;
+        own_files::moved(e, (old, old_end), (new, new + new_len), keeps_old);
         shared_memory::moved(e, (old, old_end), (new, new + new_len), flags & MREMAP_DONTUNMAP != 0);
         e.advice.moved((old, old_end), (new, new + new_len), flags & MREMAP_DONTUNMAP != 0);
         if new != old && flags & MREMAP_DONTUNMAP == 0 {
@@ -357,6 +371,9 @@ fn madvise(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
                 return 0;
             }
             let until = discarded_until(addr, end, advice, r);
+            if advice == MADV_REMOVE {
+                own_files::content_changed(e, addr, end);
+            }
             if !stays && advice != MADV_FREE && until > addr {
                 e.drop_range(addr, until);
                 own_faults::content_changed();
@@ -433,13 +450,13 @@ fn is_giving_up(advice: u64) -> bool {
     matches!(advice, MADV_DONTNEED | MADV_DONTNEED_LOCKED)
 }
 
-/// Is all of a range shared anonymous memory? MADV_DONTNEED unmaps it, but its content stays.
+/// Is all of a range shared memory of the program's own? MADV_DONTNEED unmaps it, but its content stays.
 fn is_shared(e: &Engine, start: u64, end: u64) -> bool {
     let mut reached = start;
     if e.tracker.may_be_shared(start, end) {
         regions::for_each(regions::read_maps(), (e.kernel.start_brk, e.kernel.brk), |m| {
             let r = m.region;
-            let is_shared = matches!(r.backing, backing::SHARED_ANONYMOUS | backing::SEGMENT);
+            let is_shared = matches!(r.backing, backing::SHARED_ANONYMOUS | backing::SEGMENT | backing::OWN_FILE);
             if is_shared && r.start <= reached && r.end > reached {
                 reached = r.end;
             }

@@ -85,8 +85,10 @@ fn write(e: &Engine, fd: i64) -> bool {
 fn line(to: &mut [u8], m: &Mapped<'_>) -> usize {
     let r = &m.region;
     let file = !matches!(r.backing, backing::ANONYMOUS | backing::HEAP | backing::STACK);
-    let shared =
-        matches!(r.backing, backing::SHARED_ANONYMOUS | backing::SHARED_FILE | backing::SEGMENT | backing::CONTEXT);
+    let shared = matches!(
+        r.backing,
+        backing::SHARED_ANONYMOUS | backing::SHARED_FILE | backing::OWN_FILE | backing::SEGMENT | backing::CONTEXT
+    );
     let (offset, dev, inode) = if file { (r.offset, r.dev, r.inode) } else { (0, 0, 0) };
     let mut n = 0;
     let mut put = |bytes: &[u8]| {

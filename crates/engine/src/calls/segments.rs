@@ -5,6 +5,7 @@
 use super::objects;
 use crate::control::degrade;
 use crate::dispatch::{native, visible, Call};
+use crate::own_files;
 use crate::regions::{self, Regions};
 use crate::rewrite;
 use crate::state::Engine;
@@ -111,6 +112,7 @@ fn attach(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     if replaces {
         e.cool(at & !4095, (at & !4095).saturating_add(len));
         rewrite::unmapping(t, at & !4095, (at & !4095).saturating_add(len));
+        own_files::unmapping(e, at & !4095, (at & !4095).saturating_add(len));
     }
     let r = native(call);
     if err::is(r) {
@@ -119,6 +121,7 @@ fn attach(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     let (start, end) = (r as u64, r as u64 + len);
     if replaces {
         rewrite::unmapped(start, end);
+        own_files::unmapped(e, start, end);
         e.tracker.uncover(start, end);
         e.advice.unmapped(start, end);
         e.replaced(start, end);

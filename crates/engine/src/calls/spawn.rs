@@ -12,6 +12,7 @@ use crate::inputs;
 use crate::mutant::without;
 use crate::native;
 use crate::own_descriptors;
+use crate::own_files;
 use crate::signals;
 use crate::state::Engine;
 use crate::sys::load_call;
@@ -139,6 +140,7 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> Outcome {
     if flags & CLONE_VM == 0 && crate::own_faults::are_left_to_others() {
         return Outcome::Return(own_faults::unprotected(e, t, call));
     }
+    own_files::bearing(e, flags);
     if let Some(made) = children::make(e, t, call, &newborn) {
         return made;
     }

@@ -10,6 +10,7 @@ use crate::control::{self, degrade, fail};
 use crate::kept_files;
 use crate::locked;
 use crate::own_faults;
+use crate::own_files;
 use crate::regions::{self, Mapped, Regions};
 use crate::rewrite::CodeMemory;
 use crate::scratch;
@@ -68,6 +69,7 @@ pub fn restore(e: &mut Engine) {
     shared_memory::forget(e);
     segments::reset();
     let mut came = Came { last: Last::default(), bringing: Bringing::default(), object };
+    own_files::forget_views();
     for m in Regions::new(object) {
         if !plausible(&m.region) {
             control::unreadable(unreadable::DAMAGED);
@@ -75,6 +77,7 @@ pub fn restore(e: &mut Engine) {
         map(e, &m, stack, &mut came);
     }
     came.bringing.end();
+    own_files::fill(e);
     kept_files::leave();
     e.advice.give_again(0, USER_END);
     if e.kernel.locking != 0 {
@@ -136,6 +139,12 @@ fn map<'a>(e: &mut Engine, m: &Mapped<'a>, stack: (u64, u64), came: &mut Came<'a
                 degrade(Degradation::MappingLost);
             } else if r.flags & region_flag::GROUP != 0 {
                 shared_memory::recall(e, &r);
+            }
+            return;
+        }
+        backing::OWN_FILE => {
+            if !own_files::map(e, &r) {
+                degrade(Degradation::MappingLost);
             }
             return;
         }

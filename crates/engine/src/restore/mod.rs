@@ -38,6 +38,7 @@ use crate::native;
 use crate::notifier;
 use crate::operation::Operation;
 use crate::own_faults;
+use crate::own_files;
 use crate::perturb;
 use crate::program_rings;
 use crate::replies;
@@ -164,6 +165,9 @@ unsafe fn run(rung: Rung) -> ! {
     let other = c.other_state.load(Acquire);
     let is_foreign = rung == Rung::Cold || !matches!(other, other_state::NONE | other_state::CHILD);
     unnamed::load(e);
+    if !rewound {
+        own_files::load(e);
+    }
     if is_foreign {
         reopen::all(e, other);
         directory::return_to(e);

@@ -8,6 +8,7 @@ use crate::medium;
 use crate::noted;
 use crate::operation::Operation;
 use crate::own_faults;
+use crate::own_files;
 use crate::state::Engine;
 use crate::sys::{err, nr};
 use crate::thread::Thread;
@@ -70,6 +71,7 @@ pub fn finish(e: &mut Engine, t: &mut Thread, pending: &PendingCall, operation: 
         }
         _ => again(e, t, &call),
     };
+    own_files::after(e, &call, r);
     medium::note(e, &call, r);
     t.regs.rax = r as u64;
     if is_operation(pending.kind) && matches!(r, err::EAGAIN) {

@@ -6,6 +6,7 @@ use crate::calls::own_pidfds;
 use crate::control::{degrade, is_degraded};
 use crate::descriptors::HIGHEST;
 use crate::own_faults;
+use crate::own_files;
 use crate::program_rings;
 use crate::scratch;
 use crate::state::{object, Engine};
@@ -84,6 +85,10 @@ fn one(e: &mut Engine, fd: i32, is_given: bool) -> bool {
         let flags = d.flags & !O_CREAT_EXCL_TRUNC;
         let r = if is_named_pipe {
             named_pipe(path, flags)
+        } else if let Some(again) = own_files::open_again(e, &d) {
+            // It may be another file than the commit describes.
+            e.fds.changed(fd);
+            again
         } else {
             syscall!(nr::OPENAT, -100i64, path.as_ptr(), flags as u64 | O_CLOEXEC, 0)
         };

@@ -4,6 +4,7 @@
 
 use super::memory::join_regions;
 use crate::calls::segments;
+use crate::own_files;
 use crate::regions::{self, Mapped, Regions};
 use crate::state::Engine;
 use crate::sys::{err, nr, syscall};
@@ -17,7 +18,7 @@ const WRITABLE: u32 = 2;
 /// Takes the written pages back to the commit. False: something else than their content may have changed, and memory is
 /// to be restored from nothing.
 pub fn rewind(e: &mut Engine) -> bool {
-    if !e.tracker.is_kernels() || e.drop_count != 0 {
+    if !e.tracker.is_kernels() || e.drop_count != 0 || own_files::are_disturbed(e) {
         return false;
     }
     // SAFETY: what the heap has grown by since is given up; a heap that is smaller now is told by the map.
@@ -86,7 +87,10 @@ fn take_back(store: &Store<'_, MappedRegion>, region: &Region, start: u64, end: 
         _ => {}
     }
     let (mut done, mut reached) = (true, start);
-    store.runs(start, end, &mut |at, offset, len| {
+    let key = if region.backing == backing::OWN_FILE { own_files::key_of(start) } else { Some(start) };
+    let Some(key) = key else { return false };
+    store.runs(key, key + (end - start), &mut |at, offset, len| {
+        let at = at - key + start;
         done &= at == reached || clear(region, reached, at);
         // SAFETY: the frames lie in the mapped store, and the program's pages are writable.
         unsafe { core::ptr::copy_nonoverlapping((STORE_BASE + offset) as *const u8, at as *mut u8, len as usize) };
@@ -97,7 +101,7 @@ fn take_back(store: &Store<'_, MappedRegion>, region: &Region, start: u64, end: 
 
 /// Pages that no commit holds are as they were mapped.
 fn clear(region: &Region, start: u64, end: u64) -> bool {
-    if !matches!(region.backing, backing::SHARED_ANONYMOUS | backing::SEGMENT) {
+    if !matches!(region.backing, backing::SHARED_ANONYMOUS | backing::SEGMENT | backing::OWN_FILE) {
         return empty(start, end);
     }
     // SAFETY: the pages are mapped writable, and read as zero at first.

@@ -14,7 +14,7 @@ pub const PROT_EXEC: u32 = 4;
 pub mod area_flag {
     /// Backed by a file, mapped privately.
     pub const FILE: u32 = 1;
-    /// Shared anonymous memory.
+    /// Shared memory that is the program's own.
     pub const SHARED: u32 = 2;
     /// Shared file mappings, and what the kernel maps itself: not the program's own content.
     pub const FOREIGN: u32 = 4;
@@ -44,7 +44,7 @@ impl Area {
             _ if r.flags & region_flag::GROUP != 0 => area_flag::FOREIGN,
             backing::KERNEL | backing::SHARED_FILE | backing::CONTEXT => area_flag::FOREIGN,
             backing::PRIVATE_FILE => area_flag::FILE,
-            backing::SHARED_ANONYMOUS | backing::SEGMENT => area_flag::SHARED,
+            backing::SHARED_ANONYMOUS | backing::SEGMENT | backing::OWN_FILE => area_flag::SHARED,
             backing::STACK => area_flag::GROWSDOWN | area_flag::STACK,
             _ => 0,
         };

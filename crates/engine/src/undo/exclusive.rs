@@ -91,10 +91,15 @@ pub fn share_all(e: &mut Engine) {
     }
 }
 
+/// Has somebody else an open description of the program's file?
+pub fn is_shared(e: &Engine, file: &Identity) -> bool {
+    e.undo.shared.has(file)
+}
+
 /// Is the file that is open as `fd` the program's alone?
 pub fn is_alone(e: &Engine, fd: i32, file: &Identity) -> bool {
     // Having it open twice looks the same to the kernel as somebody else who has it open.
-    !e.undo.shared.has(file) && (lease::is_open_once(fd) || how_often(file) > 1)
+    !is_shared(e, file) && (lease::is_open_once(fd) || how_often(file) > 1)
 }
 
 /// How many descriptors of this process have the file open.

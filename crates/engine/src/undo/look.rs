@@ -25,6 +25,11 @@ impl Identity {
     /// No file's.
     pub const NONE: Identity = Identity { device: 0, inode: 0, born: [0; 2] };
 
+    /// Its numbers, the major one in the lower half.
+    pub fn device(&self) -> u64 {
+        self.device
+    }
+
     pub fn inode(&self) -> u64 {
         self.inode
     }
