@@ -2,6 +2,7 @@
 //!
 //! Who is protected, or was and is left alone now, is nobody's to attach to once more, so that several daemons, or a person and a daemon, do not fight over a program.
 
+use crate::command::{self, End, Stream};
 use crate::process::{self, Ours};
 use crate::tell::{tell, PROTECTED, UNPROTECTED};
 use libc::pid_t;
@@ -22,7 +23,6 @@ pub const DESIGNATE: &str = "designate";
 const PATIENCE: Duration = Duration::from_secs(90);
 /// And to all of one user's, who are not to keep others waiting.
 const OF_USER: Duration = Duration::from_secs(120);
-const PULSE: Duration = Duration::from_millis(5);
 /// So much is read of why it could not.
 const LONGEST: u64 = 4096;
 /// Settings that only a program has that begins.
@@ -124,7 +124,7 @@ impl Found<'_> {
         command.arg(&self.executable).arg(&self.policy.file).arg("--");
         command.args(self.settings.iter().map(Setting::argument));
         command.env_clear().envs(process::places(pid)).current_dir("/");
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        command.stdin(Stdio::null()).stdout(Stdio::null());
         run(command)
     }
 
@@ -157,33 +157,17 @@ impl Found<'_> {
 
 /// Has a command do it; why it failed, if so.
 fn run(mut command: Command) -> Option<String> {
-    let failed = |e: std::io::Error| Some(format!("cannot execute outlast: {e}"));
-    let mut child = match command.spawn() {
-        Ok(child) => child,
-        Err(e) => return failed(e),
-    };
-    let out = child.stderr.take()?;
-    let reader = std::thread::spawn(move || {
-        let mut text = String::new();
-        out.take(LONGEST).read_to_string(&mut text).map(|_| text)
-    });
-    let began = Instant::now();
-    while began.elapsed() < PATIENCE {
-        match child.try_wait() {
-            Ok(Some(status)) if status.success() => return None,
-            Ok(Some(_)) => {
-                let text = reader.join().ok().and_then(Result::ok).unwrap_or_default();
-                let line = text.lines().next().unwrap_or("outlast does not say why");
-                return Some(line.trim_start_matches("outlast: ").into());
-            }
-            Ok(None) => std::thread::sleep(PULSE),
-            Err(e) => return failed(e),
+    match command::run(&mut command, Stream::Error, LONGEST, PATIENCE) {
+        Ok(End::With(status, _)) if status.success() => None,
+        Ok(End::With(_, said)) => {
+            let said = String::from_utf8_lossy(&said);
+            let line = said.lines().next().unwrap_or("outlast does not say why");
+            Some(line.trim_start_matches("outlast: ").into())
         }
+        // What it had begun is finished, or not, by the supervisor.
+        Ok(End::Late) => Some("it takes too long".into()),
+        Err(e) => Some(format!("cannot execute outlast: {e}")),
     }
-    // What it had begun is finished, or not, by the supervisor. In a control group that is frozen it ends when that goes on.
-    let _ = child.kill();
-    std::thread::spawn(move || child.wait());
-    Some("it takes too long".into())
 }
 
 fn processes() -> impl Iterator<Item = pid_t> {

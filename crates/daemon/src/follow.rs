@@ -1,6 +1,7 @@
 //! Programs that run already, because a policy designated them, are protected as policies say now: by their users' own hands, since it is they
 //! who may.
 
+use crate::command::{self, End, Stream};
 use crate::process;
 use libc::pid_t;
 use outlast_policy::{Policies, Setting, Subject, Verdict};
@@ -8,11 +9,10 @@ use outlast_supervisor::say::say;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The commands of `outlast module` by which a user's programs are asked for, and told.
 pub const DESIGNATED: &str = "designated";
@@ -33,7 +33,6 @@ pub struct Running {
 
 /// How long a command may take.
 const PATIENCE: Duration = Duration::from_secs(30);
-const PULSE: Duration = Duration::from_millis(5);
 /// So much one may say, and so many state folders of one user are looked at.
 const LONGEST: u64 = 1 << 20;
 const MOST_FOLDERS: usize = 8;
@@ -128,21 +127,9 @@ fn ask(outlast: &Path, place: &Place, words: &[String]) -> Option<Vec<u8>> {
     if rustix::process::geteuid().as_raw() != place.user {
         command.uid(place.user).gid(place.group);
     }
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().ok()?;
-    let out = child.stdout.take()?;
-    let reader = std::thread::spawn(move || {
-        let mut said = Vec::new();
-        out.take(LONGEST).read_to_end(&mut said).map(|_| said)
-    });
-    let began = Instant::now();
-    while began.elapsed() < PATIENCE {
-        if let Ok(Some(status)) = child.try_wait() {
-            return reader.join().ok()?.ok().filter(|_| status.success());
-        }
-        std::thread::sleep(PULSE);
+    match command::run(command.stdin(Stdio::null()), Stream::Output, LONGEST, PATIENCE) {
+        Ok(End::With(status, said)) if status.success() => Some(said),
+        // What it had begun is finished, or not, by the supervisor.
+        _ => None,
     }
-    // What it had begun is finished, or not, by the supervisor.
-    let _ = child.kill();
-    let _ = child.wait();
-    None
 }

@@ -14,6 +14,7 @@
 //! Besides it watches the scheduler, in a thread of its own that depends on nothing of this, and with all of this switched off if it is wished so.
 
 mod attaching;
+mod command;
 mod daemon;
 mod deadline;
 mod execs;

@@ -4,16 +4,16 @@
 //! (`Type=notify`) from its main process alone, which is the supervisor. A unit that a policy names has its drop-in when policies are
 //! read; one that does not gets it when a program of its begins. Under /run: a boot forgets them all.
 
+use crate::command::{self, End, Stream};
 use outlast_policy::{Policy, Verdict};
 use outlast_supervisor::say::say;
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{channel, Receiver, Sender};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Where drop-ins lie that do not outlive a boot; only where systemd manages services.
 const FOLDER: &str = "/run/systemd/system";
@@ -25,7 +25,8 @@ const FOR: &str = "# Written by outlast, for ";
 const ANY: &str = "any program";
 /// How long systemd may take to answer.
 const PATIENCE: Duration = Duration::from_secs(30);
-const PULSE: Duration = Duration::from_millis(5);
+/// Bytes that systemctl says at most.
+const LONGEST: u64 = 1 << 20;
 
 enum News {
     /// The administrator's policies are these now; who waits until systemd knows.
@@ -199,20 +200,11 @@ fn lacking(unit: &str) -> Vec<&'static str> {
 /// What it says; none: it could not.
 fn systemctl(words: &[&str]) -> Option<String> {
     let mut command = Command::new("systemctl");
-    command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let (mut child, begun) = (command.spawn().ok()?, Instant::now());
-    // Less than a pipe holds.
-    while child.try_wait().ok()?.is_none() {
-        if begun.elapsed() > PATIENCE {
-            let _ = child.kill();
-            let _ = child.wait();
-            return None;
-        }
-        thread::sleep(PULSE);
+    command.args(words).stdin(Stdio::null()).stderr(Stdio::null());
+    match command::run(&mut command, Stream::Output, LONGEST, PATIENCE) {
+        Ok(End::With(status, said)) if status.success() => String::from_utf8(said).ok(),
+        _ => None,
     }
-    let mut said = String::new();
-    child.stdout.take()?.read_to_string(&mut said).ok()?;
-    child.wait().ok()?.success().then_some(said)
 }
 
 #[cfg(test)]
