@@ -267,7 +267,7 @@ impl How {
         let lacks = self.tracker == Tracker::Async && !outlast_supervisor::privileges::kernel_notes_written_pages();
         let relative = self.alert.first().is_some_and(|program| !program.starts_with('/'));
         lacks
-            .then_some("--tracker async needs Linux 6.7; use --tracker auto")
+            .then_some("--tracker async needs Linux 6.7 and userfaultfd; use --tracker auto")
             .or(relative.then_some(RELATIVE_ALERT))
             .or(self.contradicts_modules())
     }

@@ -18,12 +18,7 @@ pub fn look(state: &StateFolder) -> Vec<Finding> {
     let mut findings = Vec::new();
     findings.push(match privileges::kernel_notes_written_pages() {
         true => Finding::kept("written-pages", "the kernel notes which pages are written"),
-        false => Finding::note(
-            "written-pages",
-            "before Linux 6.7 written pages are found by write protection and a signal: each costs some microseconds, and \
-             programs with several threads are not protected",
-            Some("Linux 6.7 or later"),
-        ),
+        false => by_signal(),
     });
     if !privileges::may_choose_pid() {
         findings.push(Finding::degradation(Degradation::PidChanged));
@@ -34,6 +29,18 @@ pub fn look(state: &StateFolder) -> Vec<Finding> {
         findings.push(Finding::degradation(Degradation::AddressTaken));
     }
     findings
+}
+
+fn by_signal() -> Finding {
+    let (why, advice) = match privileges::may_have_userfaultfd() {
+        true => ("before Linux 6.7", "Linux 6.7 or later"),
+        false => ("without userfaultfd", "a container profile, or a service, that permits userfaultfd"),
+    };
+    let text = format!(
+        "{why} written pages are found by write protection and a signal: each costs some microseconds, and programs with several \
+         threads are not protected"
+    );
+    Finding::note("written-pages", text, Some(advice))
 }
 
 fn memory_limit() -> Option<Finding> {

@@ -17,6 +17,7 @@ const PROC_SUPER_MAGIC: u64 = 0x9fa0;
 pub fn examine(pid: pid_t) -> Result<(), Refusal> {
     let text = |file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}"));
     let status = text("status").map_err(|_| Refusal::Gone)?;
+    namespaces_allow(pid)?;
     status_allows(pid, &status)?;
     threads_allow(pid)?;
     image_allows(pid)?;
@@ -88,20 +89,26 @@ fn fields(status: &str) -> HashMap<&str, &str> {
     status.lines().filter_map(|line| line.split_once(':')).map(|(name, value)| (name, value.trim())).collect()
 }
 
-/// What it was executed from, and where it is.
+/// Where it is: in a container much else is different, too, which need not be told. What cannot be looked at is told of by what follows.
+fn namespaces_allow(pid: pid_t) -> Result<(), Refusal> {
+    let link = |process: &str, name: &str| readlink(format!("/proc/{process}/ns/{name}"), []);
+    let differs = |name: &&str| match (link(&pid.to_string(), name), link("self", name)) {
+        (Ok(theirs), Ok(ours)) => theirs != ours,
+        _ => false,
+    };
+    match ["pid", "pid_for_children", "user"].iter().any(differs) {
+        true => Err(Refusal::Namespace),
+        false => Ok(()),
+    }
+}
+
+/// What it was executed from, and what it sees.
 fn image_allows(pid: pid_t) -> Result<(), Refusal> {
-    let of = |name: &str| readlink(format!("/proc/{pid}/{name}"), []);
-    let own = |name: &str| readlink(format!("/proc/self/{name}"), []);
     let mut head = [0; 5];
     let file = open(format!("/proc/{pid}/exe"), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
     let file = file.map_err(|_| Refusal::Foreign)?;
     if !matches!(read(&file, &mut head), Ok(5)) || head != *b"\x7fELF\x02" {
         return Err(Refusal::ForeignAbi);
-    }
-    for namespace in ["ns/pid", "ns/pid_for_children", "ns/user"] {
-        if of(namespace).map_err(|_| Refusal::Foreign)? != own(namespace).map_err(|_| Refusal::ProcHidden)? {
-            return Err(Refusal::Namespace);
-        }
     }
     let seen = statfs(format!("/proc/{pid}/root/proc/{pid}/maps")).is_ok_and(|fs| fs.f_type as u64 == PROC_SUPER_MAGIC);
     if !seen {

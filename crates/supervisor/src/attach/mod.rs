@@ -94,8 +94,10 @@ pub fn may_attach(pid: pid_t) -> Result<(), Error> {
     if let Some(refused) = foreign_filter::obstacle() {
         return Err(Error::Forbidden(refused));
     }
-    if pid <= 1 || is_own(pid) {
-        return Err(Refusal::Own.of(pid));
+    match pid {
+        1 => return Err(Refusal::First.of(pid)),
+        _ if pid < 1 || is_own(pid) => return Err(Refusal::Own.of(pid)),
+        _ => {}
     }
     examine::examine(pid).map_err(|refusal| refusal.of(pid))
 }

@@ -13,6 +13,8 @@ pub enum Refusal {
     Gone,
     /// it is this command itself, or one of its parents
     Own,
+    /// it is the first process of this machine or container: when that dies the kernel ends all others; have it begin with `outlast run`
+    First,
     /// it is none of your programs, or one of the kernel's threads; only root may attach to others' programs
     Foreign,
     /// the kernel forbids to trace it: it has, or had, rights of its own; only root may attach to it
