@@ -43,6 +43,7 @@ fn what_a_child_writes_to_a_copy_of_the_mapping_stays() {
 fn what_another_process_writes_stays_whose_descriptor_came_with_a_message() {
     survive("send", &[]);
     survive("send", &["--tracker", "mprotect"]);
+    survive("first", &[]);
 }
 
 /// The same with a child that is protected as well.

@@ -244,6 +244,10 @@ fn keep(e: &mut Engine, fd: i32, look: &Look) -> bool {
 
 /// Somebody else may have the file: what is in it is not committed any more.
 fn disown(e: &mut Engine, place: usize) {
+    if let Ok(look) = look_at(descriptor(e, place)) {
+        // It is never to become one again: of the first descriptor of a memfd the kernel does not tell who else has it.
+        undo::is_shared_from_now_on(e, look.identity);
+    }
     release(e, place);
     let mut was_mapped = false;
     let (low, high) = (key_at(place), key_at(place) + KEYS_EACH);

@@ -1,5 +1,5 @@
 /* Makes a file without a name, maps it, writes to it, and gives it to a child, which counts there: prints the count for each line that it reads.
- * given fork|send */
+ * given fork|send|first: first sent, and then mapped */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,7 +50,8 @@ static int pass(int way, int fd, int sends)
 
 int main(int argc, char **argv)
 {
-    int sends = argc > 1 && !strcmp(argv[1], "send"), way[2], fd = -1;
+    int first = argc > 1 && !strcmp(argv[1], "first"), sends = first || argc > 1 && !strcmp(argv[1], "send");
+    int way[2], fd = -1;
     long *count = NULL;
     must(!socketpair(AF_UNIX, SOCK_STREAM, 0, way), "socketpair");
     if (!sends) {
@@ -74,9 +75,13 @@ int main(int argc, char **argv)
     }
     close(way[1]);
     if (sends) {
-        count = map(fd = make());
+        fd = make();
+        if (first)
+            pass(way[0], fd, 1);
+        count = map(fd);
         *count = 100;
-        pass(way[0], fd, 1);
+        if (!first)
+            pass(way[0], fd, 1);
     }
     char line[64];
     while (fgets(line, sizeof line, stdin)) {
