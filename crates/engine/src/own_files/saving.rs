@@ -1,6 +1,6 @@
 //! What a commit says of these files, and what of them it reads.
 
-use super::{descriptor, key_at, release, views, Changed, OwnFile, KEYS_EACH};
+use super::{descriptor, is_usable, key_at, release, Changed, OwnFile, KEYS_EACH, TMPFS_MAGIC};
 use crate::proc;
 use crate::scratch;
 use crate::state::{object, Engine};
@@ -12,7 +12,7 @@ const SEEK_DATA: u64 = 3;
 const SEEK_HOLE: u64 = 4;
 /// Bytes that are read at once.
 const PIECE: usize = 256 << 10;
-/// Bytes of a file that is kept although nothing of it is mapped: what is written there is copied.
+/// Bytes of a file on a disk that is kept: what is written there is copied. Of a file in memory as much is copied as of other memory.
 const LARGEST: u64 = 64 << 20;
 const PATH_MAX: usize = 4096;
 
@@ -40,7 +40,7 @@ fn is_described(e: &mut Engine, place: usize) -> bool {
 fn save_one(e: &mut Engine, place: usize) {
     let fd = descriptor(e, place);
     let size = look_at(fd).map_or(0, |look| look.size);
-    if size > LARGEST && !views::any_of(key_at(place), key_at(place) + KEYS_EACH) {
+    if size > LARGEST && !is_usable(fd, &[TMPFS_MAGIC]) {
         return release(e, place);
     }
     let file = &mut e.own_files.files[place];

@@ -93,11 +93,6 @@ pub fn take(low: u64, high: u64) -> Option<(u64, u64)> {
     Some((view.start, view.end))
 }
 
-/// Has any its key in a range?
-pub fn any_of(low: u64, high: u64) -> bool {
-    unsafe { views() }.all().iter().any(|view| (low..high).contains(&view.key))
-}
-
 /// Forgets all.
 pub fn forget() {
     unsafe { views() }.count = 0;
