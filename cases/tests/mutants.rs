@@ -90,6 +90,11 @@ const HUNTERS: &[(&str, &[&str])] = &[
     ("forked-knocks", &["kill::bursts", "aimed::bursts"]),
     ("replies", &["kill::replies"]),
     ("reply-order", &["kill::replies", "kill::replies_level"]),
+    ("own-files", &["kill::own_memfd"]),
+    ("called-changes", &["kill::own_calls"]),
+    ("unmapped-changes", &["kill::own_memfd"]),
+    ("own-files-anew", &["everything::own_memfd_alone"]),
+    ("lent-files", &["kill::own_transfers"]),
 ];
 
 /// Checks of the store, and which of its tests is meant to notice.

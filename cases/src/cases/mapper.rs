@@ -37,6 +37,7 @@ pub const CASES: &[Case] = &[
     Case::new("own_tmpfile", |_| own_file("tmpfile"), |_| Drive::Pipes(Input::none())).pace(SPREAD),
     Case::new("own_closed", |_| own_file("closed"), |_| Drive::Pipes(Input::none())).pace(SPREAD),
     Case::new("own_calls", |_| own_calls("memfd"), |_| Drive::Pipes(Input::none())).pace(SPREAD),
+    Case::new("own_transfers", |_| own_calls("transfers"), |_| Drive::Pipes(Input::none())).pace(SPREAD),
     Case::new("own_calls_tmpfile", |_| own_calls("tmpfile"), |_| Drive::Pipes(Input::none())).pace(SPREAD),
     Case::new(
         "locked_mapping",

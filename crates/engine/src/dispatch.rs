@@ -207,10 +207,10 @@ fn serve(e: &mut Engine, t: &mut Thread, call: Call) -> Outcome {
     if !e.own_files.any() && !own_files::makes(&call) {
         return serve_any(e, t, call);
     }
-    own_files::before(e, &call);
+    let change = own_files::before(e, &call);
     let outcome = serve_any(e, t, call);
     if let Outcome::Return(r) = outcome {
-        own_files::after(e, &call, r);
+        own_files::after(e, &call, r, change);
     }
     outcome
 }

@@ -77,6 +77,7 @@ mod shared_files;
 mod shared_memory;
 mod shown;
 mod signals;
+mod sorted;
 mod spans;
 mod state;
 mod store_room;

@@ -7,7 +7,7 @@ use outlast_image::mutant::Mutant;
 #[inline]
 pub fn without(mutant: Mutant) -> bool {
     // SAFETY: only an integer is read that nobody changes while the program runs.
-    unsafe { crate::state::engine() }.args.mutants & mutant.bit() != 0
+    mutant.is_in(unsafe { crate::state::engine() }.args.mutants)
 }
 
 /// Must the engine do without this mechanism? Never.

@@ -69,7 +69,7 @@ pub struct InjectArgs {
     /// Bits of [`option`].
     pub options: u64,
     /// Bits of [`crate::mutant::Mutant`]; read by engines built with the feature `mutants` only.
-    pub mutants: u64,
+    pub mutants: [u64; 2],
     /// Registers at the exec stop; with [`mode::ATTACH`] those with which the program goes on.
     pub regs: Registers,
     pub fs_base: u64,

@@ -5,7 +5,7 @@
 
 /// Which layout engine and supervisor speak with each other: of what is here, of the session and of the store. It changes with anything
 /// in this crate, or in the store's format, that one of another version would understand otherwise, and with the options of `supervise`.
-pub const VERSION: u32 = 18;
+pub const VERSION: u32 = 19;
 
 /// Bytes a page.
 pub const PAGE: u64 = 4096;

@@ -134,6 +134,16 @@ pub enum Mutant {
     Replies,
     /// Requests come again in step with the replies.
     ReplyOrder,
+    /// Files without a name that are the program's own go back to the commit.
+    OwnFiles,
+    /// What calls change of them is committed.
+    CalledChanges,
+    /// What was written where something is unmapped is committed.
+    UnmappedChanges,
+    /// They are made anew when everything has died.
+    OwnFilesAnew,
+    /// They are the program's own no more when somebody else may have them.
+    LentFiles,
 }
 
 impl Mutant {
@@ -203,10 +213,20 @@ impl Mutant {
         (Mutant::Once, "once"),
         (Mutant::Replies, "replies"),
         (Mutant::ReplyOrder, "reply-order"),
+        (Mutant::OwnFiles, "own-files"),
+        (Mutant::CalledChanges, "called-changes"),
+        (Mutant::UnmappedChanges, "unmapped-changes"),
+        (Mutant::OwnFilesAnew, "own-files-anew"),
+        (Mutant::LentFiles, "lent-files"),
     ];
 
-    pub const fn bit(self) -> u64 {
+    pub const fn bit(self) -> u128 {
         1 << self as u32
+    }
+
+    /// Whether it is among these bits, as an engine is told of them: the lower half comes first.
+    pub const fn is_in(self, [low, high]: [u64; 2]) -> bool {
+        (low as u128 | (high as u128) << 64) & self.bit() != 0
     }
 
     /// The mechanism called `name`.

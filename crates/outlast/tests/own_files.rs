@@ -5,7 +5,7 @@ mod support;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use support::{finish, kill, said, Home};
+use support::{finish, kill, said, until, Home};
 
 const KILLS: usize = 12;
 
@@ -17,9 +17,24 @@ fn survive(way: &str, options: &[&str]) {
     assert!(built.status.success(), "{}", said(&built));
     let mut run = home.outlast(["run", "--name", "given", "--retries", "100"]);
     run.args(options).arg("--").arg(&program).arg(way);
-    let mut child = run.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = run
+        .current_dir(home.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let (mut input, mut output) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
     for i in 1..=KILLS {
+        if way == "named" {
+            until("the file has a name", || home.file("count").exists());
+            std::fs::OpenOptions::new()
+                .write(true)
+                .open(home.file("count"))
+                .unwrap()
+                .write_all(&(100 + i as u64).to_le_bytes())
+                .unwrap();
+        }
         writeln!(input, "line").unwrap();
         let mut line = String::new();
         output.read_line(&mut line).unwrap();
@@ -51,4 +66,10 @@ fn what_another_process_writes_stays_whose_descriptor_came_with_a_message() {
 fn what_a_child_of_a_tree_writes_stays() {
     survive("fork", &["--tree"]);
     survive("send", &["--tree"]);
+}
+
+/// What others write to a file that has got a name.
+#[test]
+fn what_others_write_to_a_file_that_was_given_a_name_stays() {
+    survive("named", &[]);
 }

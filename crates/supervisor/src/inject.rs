@@ -245,7 +245,7 @@ pub(crate) fn args(what: &Injection<'_>, regs: &user_regs_struct, session_fd: i3
                 (Some(_), None) if what.session.has_room_for_history() => option::HISTORY,
                 _ => 0,
             },
-        mutants: what.options.mutants,
+        mutants: [what.options.mutants as u64, (what.options.mutants >> 64) as u64],
         regs: registers(regs),
         fs_base: regs.fs_base,
         gs_base: regs.gs_base,

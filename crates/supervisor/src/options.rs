@@ -11,7 +11,7 @@ pub struct Options {
     /// Bits of [`outlast_image::inject::option`].
     pub bits: u64,
     /// Bits of [`outlast_image::mutant::Mutant`].
-    pub mutants: u64,
+    pub mutants: u128,
     /// Commit at least this often while the program runs; 0 for never. Nanoseconds.
     pub interval_ns: u64,
     /// Of a durable store: commits may reach the medium so much later; 0: they may not. Nanoseconds.

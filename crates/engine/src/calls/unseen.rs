@@ -6,6 +6,7 @@ use super::message::Header;
 use super::{input, names, offsets};
 use crate::dispatch::{interruptible, native, Call};
 use crate::inputs;
+use crate::own_files;
 use crate::state::Engine;
 use crate::sys::nr;
 use crate::thread::Thread;
@@ -71,6 +72,7 @@ pub fn share_passed(e: &mut Engine, call: &Call) {
         _ => false,
     };
     if may {
+        own_files::disown_all(e);
         undo::share_all(e);
     }
 }

@@ -1,16 +1,15 @@
 //! What calls do with these files.
 
-use super::{descriptor, device_of, disown, disown_all, made, KEYS_EACH};
-use crate::calls::offsets::is_at_offset;
+use super::keeping::{disown, disown_all, made};
+use super::{descriptor, device_of, KEYS_EACH};
 use crate::calls::{birth, contexts};
 use crate::dispatch::Call;
+use crate::mutant::without;
 use crate::state::Engine;
 use crate::sys::{err, nr, syscall};
-use crate::undo::{look_at, target};
-use crate::user;
+use crate::undo::{change, look_at, target, Change as Part};
+use outlast_image::mutant::Mutant;
 
-const SEEK_CUR: u64 = 1;
-const COLLAPSE_INSERT: u64 = 0x08 | 0x20;
 const F_ADD_SEALS: u64 = 1033;
 /// The bit that is O_TMPFILE's alone.
 const O_TMPFILE: u64 = 0o20000000;
@@ -23,20 +22,36 @@ fn place_of(e: &Engine, fd: i32) -> Option<usize> {
     e.own_files.find(device_of(&look), look.identity.inode())
 }
 
-/// A call is about to be made that may take a file away from the program, or change it by what is not made again.
-pub fn before(e: &mut Engine, call: &Call) {
-    let fd = match call.nr {
-        nr::SENDMSG if passes(call.args[1]) => return disown_all(e),
-        nr::SENDMMSG => return disown_all(e),
-        _ if contexts::submits(call) => return disown_all(e),
-        nr::SENDFILE | nr::SPLICE | nr::COPY_FILE_RANGE => target(call),
-        nr::FCNTL if call.args[1] == F_ADD_SEALS => Some(call.fd()),
-        nr::CLOSE | nr::DUP2 | nr::DUP3 | nr::CLOSE_RANGE => return closing(e, call),
-        _ => return,
-    };
+/// What a call is about to change: the place of a file, and which part of that.
+pub type Change = (usize, u64, u64);
+
+/// A call is about to be made, which may take a file away from the program, or change what is in it.
+pub fn before(e: &mut Engine, call: &Call) -> Option<Change> {
+    if !e.own_files.any {
+        return None;
+    }
+    match call.nr {
+        _ if contexts::submits(call) => disown_all(e),
+        // What these have done they do not do again.
+        nr::SENDFILE | nr::SPLICE | nr::COPY_FILE_RANGE => lend(e, target(call)),
+        nr::FCNTL if call.args[1] == F_ADD_SEALS => lend(e, Some(call.fd())),
+        nr::CLOSE | nr::DUP2 | nr::DUP3 | nr::CLOSE_RANGE => closing(e, call),
+        _ => return changed_by(e, call),
+    }
+    None
+}
+
+fn lend(e: &mut Engine, fd: Option<i32>) {
     if let Some(place) = fd.and_then(|fd| place_of(e, fd)) {
         disown(e, place);
     }
+}
+
+fn changed_by(e: &Engine, call: &Call) -> Option<Change> {
+    let fd = target(call)?;
+    let place = place_of(e, fd)?;
+    let Part { from, to, .. } = change(call, fd, look_at(fd).ok()?.size);
+    Some((place, from.min(KEYS_EACH), to.min(KEYS_EACH)))
 }
 
 /// Files that have a name by now are others'.
@@ -56,13 +71,8 @@ fn closing(e: &mut Engine, call: &Call) {
 
 /// The places of files that the program has open, as bits.
 pub fn open_places(e: &Engine) -> u32 {
-    let is_open = |fd: &i32| e.own_files.any && e.fds.is_open(*fd);
-    (0..e.fds.end()).filter(is_open).filter_map(|fd| place_of(e, fd)).fold(0, |bits, place| bits | 1 << place)
-}
-
-/// Does a message come with descriptors?
-fn passes(message: u64) -> bool {
-    user::read::<[u64; 7]>(message).is_none_or(|header| header[5] != 0)
+    let end = if e.own_files.any { e.fds.end() } else { 0 };
+    (0..end).filter(|&fd| e.fds.is_open(fd)).filter_map(|fd| place_of(e, fd)).fold(0, |bits, place| bits | 1 << place)
 }
 
 /// Does the call make a file without a name?
@@ -75,37 +85,20 @@ pub fn makes(call: &Call) -> bool {
     }
 }
 
-/// A call was made, and has changed what is in a file, or made one.
-pub fn after(e: &mut Engine, call: &Call, r: i64) {
-    if makes(call) && !err::is(r) {
-        return made(e, r as i32);
-    }
-    if call.nr == nr::LINKAT {
-        return named(e);
-    }
-    let changes = matches!(
-        call.nr,
-        nr::WRITE | nr::WRITEV | nr::PWRITE64 | nr::PWRITEV | nr::PWRITEV2 | nr::FTRUNCATE | nr::FALLOCATE
-    );
-    if !e.own_files.any || !changes || err::is(r) {
+/// A call was made, of which [`before`] has said what it would change.
+pub fn after(e: &mut Engine, call: &Call, r: i64, change: Option<Change>) {
+    if err::is(r) {
         return;
     }
-    let Some(place) = place_of(e, call.fd()) else { return };
-    let a = &call.args;
-    let file = &mut e.own_files.files[place];
-    let (from, to) = match call.nr {
-        nr::FTRUNCATE => (a[1].min(file.now.size), KEYS_EACH),
-        nr::FALLOCATE if a[1] & COLLAPSE_INSERT != 0 => (a[2], KEYS_EACH),
-        nr::FALLOCATE => (a[2], a[2].saturating_add(a[3])),
-        _ if is_at_offset(call) => {
-            // SAFETY: no effect.
-            let end = unsafe { syscall!(nr::LSEEK, call.fd(), 0, SEEK_CUR) }.max(0) as u64;
-            (end.saturating_sub(r as u64), end)
-        }
-        nr::PWRITE64 | nr::PWRITEV if !crate::calls::write_file::appends(call) => (a[3], a[3].saturating_add(r as u64)),
-        _ => (0, KEYS_EACH),
-    };
-    file.changed.add(from.min(KEYS_EACH), to.min(KEYS_EACH));
+    if makes(call) {
+        made(e, r as i32);
+    }
+    if call.nr == nr::LINKAT {
+        named(e);
+    }
+    if let Some((place, from, to)) = change.filter(|_| !without(Mutant::CalledChanges)) {
+        e.own_files.files[place].changed.add(from, to);
+    }
 }
 
 /// A child is about to be made: of a copy of the memory it has the mappings, of the table of descriptors what its next program gets.

@@ -1,19 +1,22 @@
 //! Whoever is restored has these files as they were at the commit.
 
 use super::saving::committed;
-use super::{descriptor, device_of, held, key_at, note_held, views, Changed, File, OwnFiles, KEYS_EACH, O_CLOEXEC};
+use super::{descriptor, device_of, held, key_at, note_held, views, Changed, File, OwnFiles, KEYS_EACH};
+use crate::mutant::without;
 use crate::proc;
 use crate::state::Engine;
 use crate::sys::{err, nr, syscall};
 use crate::undo::look_at;
-use core::mem::ManuallyDrop;
 use outlast_image::descriptor::Descriptor;
 use outlast_image::layout::{HELD_FILES, PAGE, STORE_BASE};
+use outlast_image::mutant::Mutant;
 use outlast_image::own_file::OwnFile;
 use outlast_image::region::Region;
 
+const O_CLOEXEC: u64 = 0o2000000;
 const MFD_CLOEXEC: u64 = 1;
 const MAP_SHARED_FIXED: u64 = 0x11;
+const F_DUPFD_CLOEXEC: u64 = 1030;
 const SEEK_DATA: u64 = 3;
 const SEEK_HOLE: u64 = 4;
 const PUNCH_HOLE_KEEP_SIZE: u64 = 2 | 1;
@@ -27,7 +30,8 @@ pub fn load(e: &mut Engine) {
     e.own_files = OwnFiles::NONE;
     for place in 0..HELD_FILES {
         let Some((then, name)) = committed(e, place) else { continue };
-        if !is_held(e, place, then.serial) && !make(e, place, then.serial, name) {
+        let is_held = is_held(e, place, then.serial);
+        if !is_held && (without(Mutant::OwnFilesAnew) || !make(e, place, then.serial, name)) {
             continue;
         }
         let Ok(look) = look_at(descriptor(e, place)) else { continue };
@@ -84,7 +88,8 @@ pub fn open_again(e: &Engine, d: &Descriptor) -> Option<i64> {
     };
     let place = then(e, |device| made(device) == d.dev, d.inode)?;
     let file = proc::open_again(descriptor(e, place), u64::from(d.flags & OPENING)).ok()?;
-    Some(ManuallyDrop::new(file).fd)
+    // SAFETY: a number of the caller's own.
+    Some(unsafe { syscall!(nr::FCNTL, file.fd, F_DUPFD_CLOEXEC, 0) })
 }
 
 /// Maps a region of the commit. False: its file cannot be had.
@@ -102,6 +107,9 @@ pub fn map(e: &mut Engine, r: &Region) -> bool {
 
 /// Gives all files the size and the content of the commit.
 pub fn fill(e: &mut Engine) {
+    if without(Mutant::OwnFiles) {
+        return;
+    }
     for place in e.own_files.places() {
         let (fd, key, size) = (descriptor(e, place), key_at(place), e.own_files.files[place].then.size);
         // SAFETY: nobody but the program has the file.

@@ -1,6 +1,7 @@
 //! What a commit says of these files, and what of them it reads.
 
-use super::{descriptor, is_usable, key_at, release, Changed, OwnFile, KEYS_EACH, TMPFS_MAGIC};
+use super::keeping::{is_usable, release, TMPFS_MAGIC};
+use super::{descriptor, key_at, Changed, OwnFile, KEYS_EACH};
 use crate::proc;
 use crate::scratch;
 use crate::state::{object, Engine};

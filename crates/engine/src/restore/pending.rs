@@ -53,6 +53,7 @@ pub fn finish(e: &mut Engine, t: &mut Thread, pending: &PendingCall, operation: 
             return;
         }
     }
+    let change = own_files::before(e, &call);
     let r = match pending.kind {
         pending_kind::NONE => return,
         pending_kind::GATHERED => return gathered::finish(e, operation),
@@ -71,7 +72,7 @@ pub fn finish(e: &mut Engine, t: &mut Thread, pending: &PendingCall, operation: 
         }
         _ => again(e, t, &call),
     };
-    own_files::after(e, &call, r);
+    own_files::after(e, &call, r, change);
     medium::note(e, &call, r);
     t.regs.rax = r as u64;
     if is_operation(pending.kind) && matches!(r, err::EAGAIN) {

@@ -4,6 +4,7 @@
 //! up is done at every fault, inserting at every mmap.
 
 use crate::scratch;
+use crate::sorted::{Ranged, Sorted};
 use outlast_image::region::{backing, region_flag, Region};
 
 pub const PROT_READ: u32 = 1;
@@ -64,9 +65,19 @@ impl Area {
     fn can_join(&self, next: &Area) -> bool {
         self.end == next.start && self.prot == next.prot && (self.flags ^ next.flags) & !area_flag::ROOTED == 0
     }
+}
+
+impl Ranged for Area {
+    fn start(&self) -> u64 {
+        self.start
+    }
+
+    fn end(&self) -> u64 {
+        self.end
+    }
 
     fn part(&self, start: u64, end: u64) -> Area {
-        Area { start: self.start.max(start), end: self.end.min(end), ..*self }
+        Area { start, end, ..*self }
     }
 }
 
@@ -92,9 +103,14 @@ pub fn all() -> &'static mut [Area] {
     unsafe { core::slice::from_raw_parts_mut(array(), *count()) }
 }
 
+fn sorted() -> Sorted<'static, Area> {
+    // SAFETY: as in `all`, with all the room that the table has.
+    unsafe { Sorted::new(core::slice::from_raw_parts_mut(array(), ROOM), &mut *count()) }
+}
+
 /// Index of the first area that ends behind `address`.
 pub fn index(address: u64) -> usize {
-    all().partition_point(|a| a.end <= address)
+    sorted().index(address)
 }
 
 /// The area with `address` in it.
@@ -108,7 +124,7 @@ pub fn each(start: u64, end: u64, mut f: impl FnMut(Area)) {
     while at < end {
         // Looked up anew: `f` may change the table.
         let Some(area) = all().get(index(at)).filter(|a| a.start < end).copied() else { return };
-        let part = area.part(at, end);
+        let part = area.part(at.max(area.start), end.min(area.end));
         at = part.end;
         f(part);
     }
@@ -127,23 +143,7 @@ pub fn is_plain(start: u64, end: u64) -> bool {
 
 /// Forgets `start..end`. False: there is no room for the pieces left over.
 pub fn remove(start: u64, end: u64) -> bool {
-    let first = index(start);
-    let areas = all();
-    let last = areas.partition_point(|a| a.start < end);
-    if first >= last {
-        return true;
-    }
-    let head = Area { end: start, ..areas[first] };
-    let tail = Area { start: end, ..areas[last - 1] };
-    let mut pieces = [head; 2];
-    let mut n = 0;
-    for piece in [head, tail] {
-        if piece.start < piece.end {
-            pieces[n] = piece;
-            n += 1;
-        }
-    }
-    splice(first, last, &pieces[..n])
+    sorted().remove(start, end)
 }
 
 /// Puts `area` where nothing is, joined with its neighbours if they are alike. False: there is no room.
@@ -158,7 +158,7 @@ pub fn insert(mut area: Area) -> bool {
         area = Area { end: after.end, flags: area.flags & after.flags, ..area };
         last += 1;
     }
-    splice(first, last, &[area])
+    sorted().splice(first, last, &[area])
 }
 
 /// Gives `start..end` another protection. False: there is no room.
@@ -168,20 +168,4 @@ pub fn protect(start: u64, end: u64, prot: u32) -> bool {
         fits &= remove(part.start, part.end) && insert(Area { prot, ..part });
     });
     fits
-}
-
-/// Replaces the entries `first..last` by `new`.
-fn splice(first: usize, last: usize, new: &[Area]) -> bool {
-    let n = all().len();
-    let left = n - (last - first) + new.len();
-    if left > ROOM {
-        return false;
-    }
-    // SAFETY: both ranges lie within the table's room.
-    unsafe {
-        core::ptr::copy(array().add(last), array().add(first + new.len()), n - last);
-        core::ptr::copy_nonoverlapping(new.as_ptr(), array().add(first), new.len());
-        *count() = left;
-    }
-    true
 }

@@ -82,11 +82,6 @@ pub fn share(e: &mut Engine, fd: i32) {
     }
 }
 
-/// The same, by the file.
-pub fn is_shared_from_now_on(e: &mut Engine, file: Identity) {
-    e.undo.shared.add(file);
-}
-
 /// Somebody else has, or gets, all that is open.
 pub fn share_all(e: &mut Engine) {
     for fd in 0..e.fds.end() {

@@ -28,8 +28,8 @@ mod names;
 mod place;
 pub mod rollback;
 
-pub use change::{change, cut, flags_of, target};
-pub use exclusive::{is_alone, is_shared, is_shared_from_now_on, load as load_shared, share, share_all};
+pub use change::{change, cut, flags_of, target, Change};
+pub use exclusive::{is_alone, is_shared, load as load_shared, share, share_all};
 pub use lease::{is_open_once, set_back as set_lease_back};
 pub use look::{of as look_at, Identity, Look};
 pub use names::{concerns as concerns_names, each_folder};

@@ -1,6 +1,8 @@
 /* Makes a file without a name, maps it, writes to it, and gives it to a child, which counts there: prints the count for each line that it reads.
- * given fork|send|first: first sent, and then mapped */
+ * given fork|send|first: first sent, and then mapped
+ * given named: gives it a name, and prints what others have counted there */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,8 +50,26 @@ static int pass(int way, int fd, int sends)
     return fd;
 }
 
+static void name_it(void)
+{
+    char from[64], line[64];
+    long count = 100;
+    int fd = open(".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    must(fd >= 0 && write(fd, &count, sizeof count) == sizeof count, "make a file");
+    snprintf(from, sizeof from, "/proc/self/fd/%d", fd);
+    must(!linkat(AT_FDCWD, from, AT_FDCWD, "count", AT_SYMLINK_FOLLOW), "linkat");
+    while (fgets(line, sizeof line, stdin)) {
+        must(pread(fd, &count, sizeof count, 0) == sizeof count, "pread");
+        printf("%ld %s", count, line);
+        fflush(stdout);
+    }
+    exit(0);
+}
+
 int main(int argc, char **argv)
 {
+    if (argc > 1 && !strcmp(argv[1], "named"))
+        name_it();
     int first = argc > 1 && !strcmp(argv[1], "first"), sends = first || argc > 1 && !strcmp(argv[1], "send");
     int way[2], fd = -1;
     long *count = NULL;
