@@ -49,7 +49,9 @@ pub fn finish(e: &mut Engine, t: &mut Thread, pending: &PendingCall, operation: 
     let call = Call { nr: pending.nr as u64, args: pending.args };
     if cold && calls::names::opens(&call) {
         if let Some(fd @ 0..) = operation.take_found() {
-            t.regs.rax = calls::names::open_again(e, &call, fd) as u64;
+            let fd = calls::names::open_again(e, &call, fd);
+            own_files::after(e, &call, fd, None);
+            t.regs.rax = fd as u64;
             return;
         }
     }
