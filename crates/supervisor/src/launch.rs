@@ -108,21 +108,41 @@ const NOT_TRACED: i32 = 255;
 /// How the new process begins, in system calls.
 #[derive(Clone, Copy)]
 enum Begin<'a> {
-    /// Stopped at its exec and traced by us, with this descriptor open in it. A failure is its exit status.
-    Traced(RawFd, Option<&'a Credentials>),
+    /// Stopped at its exec and traced by us. A failure is its exit status.
+    Traced(Traced<'a>),
     /// As if outlast were not there. A failure is written here.
     Free(RawFd),
 }
 
+/// What a process that is to be traced has.
+#[derive(Clone, Copy)]
+struct Traced<'a> {
+    /// The descriptor that stays open in it.
+    channel: RawFd,
+    /// What ends when we die, or says that we trace it; and our end of that.
+    traced: RawFd,
+    ours: RawFd,
+    credentials: Option<&'a Credentials>,
+}
+
 /// Starts a process that is on its way to its exec stop; `channel` will be open in it. It gives up what the credentials
-/// have not.
+/// have not. It goes nowhere before we trace it: if we die it must end, and not begin the program a second time.
 pub fn start_traced(
     command: &Command,
     channel: BorrowedFd<'_>,
     signals: &Inherited,
     credentials: Option<&Credentials>,
 ) -> Result<pid_t, Errno> {
-    start(command, Begin::Traced(channel.as_raw_fd(), credentials), signals)
+    let (traced, ours) = pipe_with(PipeFlags::CLOEXEC)?;
+    let begin =
+        Traced { channel: channel.as_raw_fd(), traced: traced.as_raw_fd(), ours: ours.as_raw_fd(), credentials };
+    let pid = start(command, Begin::Traced(begin), signals)?;
+    drop(traced);
+    if trace::seize(pid).is_ok() {
+        // One that has ended already is met by whoever waits for it.
+        let _ = rustix::io::write(&ours, &[1]);
+    }
+    Ok(pid)
 }
 
 /// Starts a process as if outlast were not there.
@@ -190,12 +210,13 @@ fn start(command: &Command, begin: Begin<'_>, signals: &Inherited) -> Result<pid
 
 /// Waits for the exec stop of a process that [`start`] began traced.
 pub fn wait_exec(pid: pid_t) -> Result<(), Refusal> {
-    let failed = |what| move |e| Refusal::Fault(Fault::Kernel(what, e).explained(pid));
     match trace::wait_stop(pid) {
-        Ok(stop) if stop.signal == libc::SIGTRAP => trace::set_options(pid).map_err(failed("set trace options")),
+        Ok(stop) if stop.event == libc::PTRACE_EVENT_EXEC => Ok(()),
         // A signal overtook the exec: the process has it delivered, and is waited for again.
         Ok(stop) => {
-            trace::resume(pid, stop.signal).map_err(failed("let it run"))?;
+            let signal = if stop.event == 0 { stop.signal } else { 0 };
+            let failed = |e| Refusal::Fault(Fault::Kernel("let it run", e).explained(pid));
+            trace::resume(pid, signal).map_err(failed)?;
             wait_exec(pid)
         }
         Err(Fault::Gone(End::Exited(NOT_TRACED))) => Err(Refusal::Trace),
@@ -229,8 +250,9 @@ fn become_program(
     // SAFETY: all pointers lead to NUL-terminated strings and arrays ended by a null pointer, made before the fork;
     // nothing here allocates or takes a lock.
     unsafe {
-        if let Begin::Traced(channel, credentials) = begin {
-            if libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) < 0 || libc::fcntl(channel, libc::F_SETFD, 0) < 0 {
+        if let Begin::Traced(Traced { channel, traced, ours, credentials }) = begin {
+            libc::close(ours);
+            if !is_told(traced) || libc::fcntl(channel, libc::F_SETFD, 0) < 0 {
                 libc::_exit(NOT_TRACED);
             }
             for (from, to) in &command.given {
@@ -251,6 +273,20 @@ fn become_program(
     }
 }
 
+/// Waits for a byte. False: nobody is left who could write one.
+fn is_told(by: RawFd) -> bool {
+    let mut byte = 0u8;
+    loop {
+        // SAFETY: reads a byte into a variable; the error number is this thread's.
+        unsafe {
+            match libc::read(by, (&raw mut byte).cast(), 1) {
+                -1 if *libc::__errno_location() == libc::EINTR => (),
+                n => return n == 1,
+            }
+        }
+    }
+}
+
 /// execve, as execvp does it; the error number.
 fn execute(command: &Command, argv: &[*const c_char], shell: &[*const c_char]) -> i32 {
     // SAFETY: as in `become_program`.
@@ -260,5 +296,39 @@ fn execute(command: &Command, argv: &[*const c_char], shell: &[*const c_char]) -
             libc::execve(shell[0], shell.as_ptr(), libc::environ.cast());
         }
         *libc::__errno_location()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::signals::Signals;
+    use std::io::Read;
+    use std::os::fd::AsFd;
+
+    /// It would be the program once more, from its beginning and without protection.
+    #[test]
+    fn who_was_to_be_traced_ends_with_us() {
+        for _ in 0..50 {
+            let folder = tempfile::tempdir().unwrap();
+            let made = folder.path().join("made");
+            let argv = ["touch".into(), made.clone().into_os_string()];
+            let command = Command::new(Path::new("/usr/bin/touch"), &argv).unwrap();
+            // Whoever has the other end open lives.
+            let (left, held) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+            // SAFETY: the child starts a process, and ends.
+            let starter = unsafe { libc::fork() };
+            if starter == 0 {
+                let signals = Signals::block().unwrap();
+                let _ = start_traced(&command, held.as_fd(), signals.inherited(), None);
+                // SAFETY: as above.
+                unsafe { libc::_exit(0) };
+            }
+            drop(held);
+            std::fs::File::from(left).read_to_end(&mut Vec::new()).unwrap();
+            // SAFETY: our own child.
+            unsafe { libc::waitpid(starter, std::ptr::null_mut(), 0) };
+            assert!(!made.exists());
+        }
     }
 }
