@@ -4,11 +4,12 @@ mod support;
 
 use serde_json::{json, Value};
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use support::{finish, said, until, Home};
 
-const OUTLAST: &str = env!("CARGO_BIN_EXE_outlast");
+/// Where it lies in a container: a folder there hides the one that it was built in, if that is below /tmp.
+const OUTLAST: &str = "/mnt/outlast";
 const KILLS: usize = 6;
 /// Counts, and ends well when it is told to.
 const COUNTER: &str = "import signal, sys, time
@@ -74,7 +75,7 @@ impl Drop for Container<'_> {
 }
 
 /// As Docker's default is for a container without a network of its own.
-fn configuration(root: &std::path::Path, command: &[&str]) -> Value {
+fn configuration(root: &Path, command: &[&str]) -> Value {
     let capabilities = json!([
         "CAP_CHOWN",
         "CAP_DAC_OVERRIDE",
@@ -144,6 +145,7 @@ fn configuration(root: &std::path::Path, command: &[&str]) -> Value {
         json!({"destination": at, "type": "tmpfs", "source": "tmpfs",
                "options": ["nosuid", "nodev", "mode=1777", format!("size={size}")]})
     };
+    let built = Path::new(env!("CARGO_BIN_EXE_outlast")).parent().unwrap();
     json!({
         "ociVersion": "1.0.0",
         "root": {"path": root, "readonly": true},
@@ -158,6 +160,7 @@ fn configuration(root: &std::path::Path, command: &[&str]) -> Value {
             {"destination": "/proc", "type": "proc", "source": "proc"},
             {"destination": "/dev", "type": "tmpfs", "source": "tmpfs", "options": ["nosuid", "mode=755", "size=65536k"]},
             {"destination": "/sys", "type": "sysfs", "source": "sysfs", "options": ["nosuid", "noexec", "nodev", "ro"]},
+            {"destination": "/mnt", "type": "bind", "source": built, "options": ["bind", "ro"]},
             tmpfs("/dev/shm", "65536k"),
             tmpfs("/tmp", "65536k"),
         ],
