@@ -1,6 +1,6 @@
-/* Keeps all that it knows in a file without a name, which it maps twice, writes to by calls, cuts off, punches holes into, unmaps and maps
+/* Keeps all that it knows in a file that nobody else has, which it maps twice, writes to by calls, cuts off, punches holes into, unmaps and maps
  * elsewhere; prints what is in it, which must be the same by every way of looking.
- * own_file STEPS memfd|tmpfile|closed [FILE]; prints to the file */
+ * own_file STEPS memfd|tmpfile|closed|named|named-closed [FILE]; prints to the file. Of the last two the file has a name in this folder. */
 #define _GNU_SOURCE
 #include "tell.h"
 #include <fcntl.h>
@@ -106,12 +106,18 @@ int main(int argc, char **argv)
     const char *kind = argc > 2 ? argv[2] : "memfd";
     if (argc > 3)
         must(dup2(open(argv[3], O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0600), 1) == 1, argv[3]);
-    int is_tmpfile = !strcmp(kind, "tmpfile");
-    fd = is_tmpfile ? open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600) : memfd_create("own", MFD_CLOEXEC);
+    char name[] = "own_file.XXXXXX";
+    int is_named = !strncmp(kind, "named", 5);
+    if (is_named)
+        fd = mkostemp(name, O_CLOEXEC);
+    else if (!strcmp(kind, "tmpfile"))
+        fd = open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    else
+        fd = memfd_create("own", MFD_CLOEXEC);
     must(fd >= 0 && !ftruncate(fd, PAGES * PAGE), "make a file");
     first = map(NULL, PROT_READ | PROT_WRITE, 0, PAGES, 0);
     second = map(NULL, PROT_READ | PROT_WRITE, 0, PAGES, 0);
-    if (!strcmp(kind, "closed")) {
+    if (strstr(kind, "closed")) {
         close(fd);
         fd = -1;
     }
@@ -137,5 +143,6 @@ int main(int argc, char **argv)
         if (!second)
             second = map(NULL, PROT_READ | PROT_WRITE, 0, PAGES, 0);
     }
+    must(!is_named || !unlink(name), "unlink");
     return 0;
 }

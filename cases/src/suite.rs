@@ -61,7 +61,7 @@ const RENUMBERED: &[&str] = &[
 ];
 
 /// Cases of which the short profile also makes a run with the tracker that cuts and joins mappings.
-const CUT: &[&str] = &["own_memfd", "locked", "advice", "given_up", "jail", "rooted"];
+const CUT: &[&str] = &["own_memfd", "own_named", "locked", "advice", "given_up", "jail", "rooted"];
 
 /// Cases of which the short profile also makes a run in a container, where the engine gets into an image in another way.
 const CONTAINED: &[&str] = &["filters_exec", "filters_exec_narrow"];
@@ -115,6 +115,7 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "pipe_counter",
             "heap",
             "own_memfd",
+            "own_named",
             "own_closed",
             "mapper",
             "files",
@@ -145,6 +146,7 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "pipe_echo",
             "heap",
             "own_memfd",
+            "own_named",
             "unreadable",
             "mapper",
             "files",
@@ -170,7 +172,7 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
     (Attack::Manual, &["undo"]),
     (Attack::Durable, DURABLE),
     (Attack::Lagging, DURABLE),
-    (Attack::LaggingEverything, &["file_counter", "cat_files", "own_memfd_alone"]),
+    (Attack::LaggingEverything, &["file_counter", "cat_files", "own_memfd_alone", "own_named_alone"]),
     // Nobody is killed: here the crowd of signals alone does harm.
     (Attack::Calm, &["storm"]),
     (
@@ -198,6 +200,7 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "pipe_echo",
             "heap",
             "own_memfd",
+            "own_named",
             "own_closed",
             "unreadable",
             "files",
@@ -231,6 +234,7 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "socket_echo",
             "heap",
             "own_closed",
+            "own_named_closed",
             "descriptors",
             "signals",
             "tcp_epoll",
@@ -256,6 +260,7 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "pipe_counter",
             "heap",
             "own_memfd",
+            "own_named",
             "files",
             "signals",
             "python_script",
@@ -298,6 +303,8 @@ const OTHERWISE: &[(Attack, &[&str])] = &[
             "alone",
             "own_memfd_alone",
             "own_closed_alone",
+            "own_named_alone",
+            "own_named_closed_alone",
             "own_calls_alone",
             "own_calls_tmpfile_alone",
             "asyncio_alone",

@@ -91,6 +91,7 @@ const HUNTERS: &[(&str, &[&str])] = &[
     ("replies", &["kill::replies"]),
     ("reply-order", &["kill::replies", "kill::replies_level"]),
     ("own-files", &["kill::own_memfd"]),
+    ("mapped-writes", &["kill::own_named"]),
     ("called-changes", &["kill::own_calls"]),
     ("unmapped-changes", &["kill::own_memfd"]),
     ("own-files-anew", &["everything::own_memfd_alone"]),

@@ -36,6 +36,8 @@ pub const CASES: &[Case] = &[
     Case::new("own_memfd", |_| own_file("memfd"), |_| Drive::Pipes(Input::none())).pace(SPREAD),
     Case::new("own_tmpfile", |_| own_file("tmpfile"), |_| Drive::Pipes(Input::none())).pace(SPREAD),
     Case::new("own_closed", |_| own_file("closed"), |_| Drive::Pipes(Input::none())).pace(SPREAD),
+    Case::new("own_named", |_| own_file("named"), |_| Drive::Pipes(Input::none())).pace(SPREAD),
+    Case::new("own_named_closed", |_| own_file("named-closed"), |_| Drive::Pipes(Input::none())).pace(SPREAD),
     Case::new("own_calls", |_| own_calls("memfd"), |_| Drive::Pipes(Input::none())).pace(SPREAD),
     Case::new("own_transfers", |_| own_calls("transfers"), |_| Drive::Pipes(Input::none())).pace(SPREAD),
     Case::new("own_calls_tmpfile", |_| own_calls("tmpfile"), |_| Drive::Pipes(Input::none())).pace(SPREAD),
@@ -58,7 +60,7 @@ pub const CASES: &[Case] = &[
     .pace(SPREAD),
 ];
 
-/// Files without a name that are the program's alone.
+/// Files that are the program's alone.
 fn own_file(kind: &'static str) -> Outcome<Program> {
     Ok(Program::new(&[&program("own_file"), "600", kind]))
 }

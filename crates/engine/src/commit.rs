@@ -16,6 +16,7 @@ use crate::own_faults;
 use crate::own_files;
 use crate::regions;
 use crate::saving::Saving;
+use crate::shared_memory;
 use crate::state::{object, Engine, ONE_THREAD};
 use crate::store_room;
 use crate::sys::tsc;
@@ -76,6 +77,7 @@ pub fn commit_stopped(e: &mut Engine, t: &mut Thread, pending: PendingCall) -> u
     }
     e.drop_count = 0;
     own_files::save(e);
+    shared_memory::undone::close(e);
     let Some(store) = &mut e.store else { return 0 };
     let tracker = &mut e.tracker;
     let began = tsc();
@@ -224,6 +226,7 @@ pub fn commit_stopped(e: &mut Engine, t: &mut Thread, pending: PendingCall) -> u
             return 0;
         }
     }
+    shared_memory::undone::committed(e);
     if searched || fold || e.store().ring_used() > e.ring_touched {
         e.ring_touched = e.ring_touched.max(e.store().ring_used());
         e.tracker.commit_done(t.rseq[0]);

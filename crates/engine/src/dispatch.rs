@@ -27,6 +27,7 @@ use crate::own_faults;
 use crate::own_files;
 use crate::perturb;
 use crate::program_rings;
+use crate::shared_memory;
 use crate::state::{engine, Engine};
 use crate::sys::{err, nr};
 use crate::taking_part;
@@ -204,6 +205,10 @@ fn names_own(e: &Engine, call: &Call) -> bool {
 }
 
 fn serve(e: &mut Engine, t: &mut Thread, call: Call) -> Outcome {
+    if shared_memory::is_on() && calls::contexts::submits(&call) {
+        // The kernel writes to the program's memory at any time.
+        shared_memory::undone::release_all(e);
+    }
     if !e.own_files.any() && !own_files::makes(&call) {
         return serve_any(e, t, call);
     }

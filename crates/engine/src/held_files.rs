@@ -63,6 +63,10 @@ impl Held {
         for (place, file) in self.files.iter_mut().enumerate().filter(|(_, file)| file.is_there()) {
             let is_mapped = Regions::new(object).any(|m| m.region.inode == file.identity.inode());
             file.idle = if is_mapped || open >> place & 1 != 0 { 0 } else { file.idle + 1 };
+            if file.idle > 1 && descriptors::may_hold_record_lock(number(own, place)) {
+                // They would end with this.
+                file.idle = 0;
+            }
             if file.idle > 1 {
                 let_go(own, place, file);
             }
@@ -117,7 +121,7 @@ pub fn mapped(e: &mut Engine, fd: i32, (start, end): (u64, u64)) {
         return;
     }
     e.held.maps_named |= look.links != 0;
-    let may_be_locked = descriptors::may_hold_lock(e, fd);
+    let may_be_locked = may_be_locked(e, fd);
     if look.links == 0 || may_be_locked {
         let is_held = hold(e, &look, fd, may_be_locked);
         e.held
@@ -129,6 +133,24 @@ pub fn mapped(e: &mut Engine, fd: i32, (start, end): (u64, u64)) {
             // A death ends the lock.
             degrade(Degradation::KernelObject);
         }
+    }
+}
+
+/// The program is about to lock a file (flock). Others may wait for the end of the last mapping.
+pub fn locking(e: &mut Engine, fd: i32) {
+    let Some(look) = look::of(fd).ok().filter(|look| look.links != 0) else { return };
+    let is_it = |file: &&mut File| file.identity == look.identity;
+    e.held.files.iter_mut().filter(is_it).for_each(|file| file.may_be_locked = true);
+}
+
+/// The program has mapped a file of which the engine may still hold an earlier descriptor.
+pub fn replace_idle(e: &mut Engine, look: &Look, fd: i32) {
+    let Some(place) = e.held.files.iter().position(|file| file.identity == look.identity) else { return };
+    let held = number(e.fds.own, place);
+    let is_in_use = e.shared_memory.of_place(place).is_some() || e.held.files[place].may_be_locked;
+    if !is_in_use && !descriptors::may_hold_record_lock(held) {
+        // SAFETY: the number is the engine's.
+        unsafe { syscall!(nr::DUP3, fd, held, O_CLOEXEC) };
     }
 }
 
@@ -197,9 +219,14 @@ fn hold(e: &mut Engine, look: &Look, fd: i32, may_be_locked: bool) -> bool {
     is_held
 }
 
+/// Does others' waiting end only with the last mapping?
+fn may_be_locked(e: &Engine, fd: i32) -> bool {
+    e.kernel.locks != 0 && descriptors::may_hold_lasting_lock(fd)
+}
+
 /// Keeps a copy of the descriptor of a file that the program is about to map, and whose lock nobody waits for. Its place.
 pub fn hold_unlocked(e: &mut Engine, look: &Look, fd: i32) -> Option<usize> {
-    let is_free = !descriptors::may_hold_lock(e, fd) && hold(e, look, fd, false);
+    let is_free = !may_be_locked(e, fd) && hold(e, look, fd, false);
     let place = e.held.files.iter().position(|held| held.identity == look.identity).filter(|_| is_free)?;
     e.held.is_plain(place).then_some(place)
 }
@@ -221,7 +248,7 @@ pub fn recover(e: &mut Engine) {
         let is_session = identity == session;
         e.held.files[place] = match identity != Identity::NONE && !is_session {
             true => {
-                let may_be_locked = descriptors::shows_lock(number(e.fds.own, place));
+                let may_be_locked = descriptors::may_hold_lasting_lock(number(e.fds.own, place));
                 File { identity, idle: 0, may_be_locked, within: (0, u64::MAX) }
             }
             false => File::NONE,

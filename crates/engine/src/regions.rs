@@ -58,7 +58,8 @@ fn hex(s: &[u8], at: &mut usize) -> u64 {
 pub fn for_each<'a>(text: &'a [u8], heap: (u64, u64), f: impl FnMut(Mapped<'a>)) {
     if shared_memory::is_on() {
         let mut shown = shared_memory::Shown::new(f);
-        return for_each_tracked(text, heap, |m| shown.region(m));
+        for_each_tracked(text, heap, |m| shown.region(m));
+        return shown.end();
     }
     for_each_tracked(text, heap, f);
 }

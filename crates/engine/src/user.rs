@@ -2,6 +2,7 @@
 //! program itself would have to bring.
 
 use crate::own_faults;
+use crate::shared_memory;
 use core::arch::global_asm;
 use outlast_calls::Memory;
 
@@ -52,16 +53,22 @@ pub fn read<T: bytemuck::Pod>(addr: u64) -> Option<T> {
         .then_some(v)
 }
 
+/// Can the engine write there, or has what is there been noted if need be?
+fn may_write(addr: u64, len: u64) -> bool {
+    shared_memory::undone::writing(addr, len);
+    own_faults::may_write(addr, len)
+}
+
 /// Copies a plain value to the program.
 pub fn write<T: bytemuck::Pod>(addr: u64, v: &T) -> bool {
     // SAFETY: the source is a value of the right size; the destination is guarded.
-    own_faults::may_write(addr, core::mem::size_of::<T>() as u64)
+    may_write(addr, core::mem::size_of::<T>() as u64)
         && unsafe { copy_guarded(addr as *mut u8, v as *const T as *const u8, core::mem::size_of::<T>() as u64) == 0 }
 }
 
 /// Exchanges a word of the program's, atomically, if it has the expected value: whether it had.
 pub fn swap(at: u64, expected: u32, new: u32) -> Option<bool> {
-    if !own_faults::may_write(at, 4) {
+    if !may_write(at, 4) {
         return None;
     }
     // SAFETY: the access is guarded.
@@ -75,7 +82,7 @@ pub fn swap(at: u64, expected: u32, new: u32) -> Option<bool> {
 /// Copies bytes to the program.
 pub fn write_bytes(addr: u64, bytes: &[u8]) -> bool {
     // SAFETY: as `write`.
-    own_faults::may_write(addr, bytes.len() as u64)
+    may_write(addr, bytes.len() as u64)
         && unsafe { copy_guarded(addr as *mut u8, bytes.as_ptr(), bytes.len() as u64) == 0 }
 }
 

@@ -144,6 +144,8 @@ pub enum Mutant {
     OwnFilesAnew,
     /// They are the program's own no more when somebody else may have them.
     LentFiles,
+    /// What was written to a file through a mapping goes back with the program.
+    MappedWrites,
 }
 
 impl Mutant {
@@ -218,6 +220,7 @@ impl Mutant {
         (Mutant::UnmappedChanges, "unmapped-changes"),
         (Mutant::OwnFilesAnew, "own-files-anew"),
         (Mutant::LentFiles, "lent-files"),
+        (Mutant::MappedWrites, "mapped-writes"),
     ];
 
     pub const fn bit(self) -> u128 {

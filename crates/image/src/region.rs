@@ -34,6 +34,8 @@ pub mod region_flag {
     pub const DELETED: u32 = 2;
     /// Others of the tree map it, too, and the program's writes are committed one by one.
     pub const GROUP: u32 = 16;
+    /// The program has the file alone, and what it writes there goes back with it.
+    pub const UNDONE: u32 = 32;
 }
 
 /// Fixed part of a region; `path_len` bytes of path follow in its store object.

@@ -7,12 +7,19 @@ use crate::error::Error;
 use crate::generation::Generation;
 use crate::log::{Entry, Kind};
 use crate::names;
+use crate::processes;
 use crate::respawn::Recovering;
 use crate::supervisor::Supervisor;
+use libc::pid_t;
 use outlast_image::control::Control;
 use outlast_image::inject::{mode, option};
 use std::sync::atomic::Ordering::{Acquire, Release};
+use std::time::Duration;
 
+/// What an anchor calls itself.
+const ANCHOR: &str = "outlast-anchor";
+/// How long the kernel may take to end a process that has much memory.
+const ENDING: Duration = Duration::from_secs(5);
 /// How often a fresh process that is killed on its way is replaced by another.
 const TRIES: u32 = 100;
 
@@ -42,7 +49,7 @@ impl Supervisor {
         self.log.add(&Entry::new(Kind::Killed).cause(&*cause).pid(self.pid));
         match self.begin_anew() {
             Ok(()) => {
-                let took = std::time::Duration::from_nanos(crate::clock::monotonic() - died);
+                let took = Duration::from_nanos(crate::clock::monotonic() - died);
                 self.log.add(&Entry::new(Kind::Recovered).cause(cause).rung(2).took(took).pid(self.pid));
                 self.note_recovery(crate::clock::monotonic());
                 None
@@ -64,10 +71,24 @@ impl Supervisor {
     fn begin_from_store(&mut self) -> Result<(), Error> {
         let credentials = self.meta.credentials.required()?;
         self.dismiss_anchors();
+        self.await_predecessors();
         forget_requests(self.generation.control());
         // However the program came to be ours, what is made now is a child of ours.
         self.meta.options.set(option::FOREIGN_PARENT, false);
         self.begin_again(mode::RESUME, Some(&credentials))
+    }
+
+    /// As long as one of them is not quite gone it has the program's files open, and those are not the program's alone. There may be an
+    /// anchor that was just made and that nobody knows of.
+    fn await_predecessors(&mut self) {
+        let is_unknown = |pid: &pid_t| *pid != self.pid && processes::name_of(*pid).is_some_and(|name| name == ANCHOR);
+        for pid in processes::all().filter(is_unknown).collect::<Vec<_>>() {
+            if self.kin.holder(&self.generation.session, pid).is_some() {
+                self.kin.kill(pid);
+            }
+            processes::await_end(pid, ENDING);
+        }
+        processes::await_end(self.generation.control().program_pid.load(Acquire), ENDING);
     }
 
     /// A fresh process with the engine in it.

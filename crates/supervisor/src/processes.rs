@@ -4,6 +4,7 @@ use crate::end::End;
 use crate::foreign_filter;
 use libc::pid_t;
 use outlast_filter::needs::wish;
+use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::process::{pidfd_getfd, pidfd_open, Pid, PidfdFlags, PidfdGetfdFlags};
 use std::ffi::OsString;
@@ -12,6 +13,7 @@ use std::io::Read;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// No line in which the kernel tells of a process or a thread is longer, in bytes.
 const LONGEST_LINE: usize = 1024;
@@ -152,6 +154,11 @@ pub fn set_group(pid: pid_t, group: pid_t) -> Result<(), Errno> {
     }
 }
 
+/// What a process calls itself.
+pub fn name_of(pid: pid_t) -> Option<String> {
+    line_of(format!("/proc/{pid}/comm")).map(|name| name.trim_end().to_string())
+}
+
 /// All processes that there are.
 pub fn all() -> impl Iterator<Item = pid_t> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -202,6 +209,14 @@ pub fn is_ending(pid: pid_t) -> bool {
     const PF_EXITING: u32 = 4;
     let flags = stat_field(pid, 9).and_then(|flags| flags.parse::<u32>().ok());
     flags.is_none_or(|flags| flags & PF_EXITING != 0) || pending_signals(pid) >> (libc::SIGKILL - 1) & 1 != 0
+}
+
+/// Waits until a process that has begun to end has ended, and with it its hold of files; `at_most` as long.
+pub fn await_end(pid: pid_t, at_most: Duration) {
+    if let Some(pidfd) = Some(pid).filter(|pid| *pid > 0 && is_ending(*pid)).and_then(|pid| open(pid).ok()) {
+        let until = rustix::time::Timespec::try_from(at_most).ok();
+        let _ = rustix::event::poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], until.as_ref());
+    }
 }
 
 /// Whether the process is stopped by a signal.

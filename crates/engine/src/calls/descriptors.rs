@@ -10,6 +10,7 @@ use crate::commit::commit;
 use crate::control::phase;
 use crate::descriptors::HIGHEST;
 use crate::dispatch::{interruptible, native, redo, Call};
+use crate::held_files;
 use crate::mutant::without;
 use crate::own_descriptors;
 use crate::own_faults;
@@ -176,10 +177,24 @@ pub fn may_hold_lock(e: &Engine, fd: i32) -> bool {
 
 /// Does the kernel say so, or nothing?
 pub fn shows_lock(fd: i32) -> bool {
-    const LOCK: &[u8] = b"lock:";
-    let mut text = [0u8; 512];
+    tells(fd, b"lock:")
+}
+
+/// Does the descriptor have one that lasts as long as the file is open, or mapped?
+pub fn may_hold_lasting_lock(fd: i32) -> bool {
+    tells(fd, b"FLOCK") || tells(fd, b"OFDLCK")
+}
+
+/// Does the process have a lock of the file's that ends as soon as it closes any descriptor of it (fcntl)?
+pub fn may_hold_record_lock(fd: i32) -> bool {
+    tells(fd, b"POSIX")
+}
+
+/// Does the kernel say this of the descriptor, or nothing, or more than is read here?
+fn tells(fd: i32, word: &[u8]) -> bool {
+    let mut text = [0u8; 2048];
     let text = proc::info(fd, &mut text);
-    text.is_empty() || text.windows(LOCK.len()).any(|w| w == LOCK)
+    text.is_empty() || text.len() == 2048 || text.windows(word.len()).any(|w| w == word)
 }
 
 /// The program has closed `fd`.
@@ -309,6 +324,7 @@ pub fn fcntl(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
 
 /// Locks and leases that belong to an open file, and end when it is closed.
 pub fn lock(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
+    held_files::locking(e, call.fd());
     if e.kernel.locks == 0 {
         (e.kernel.locks, e.kernel_dirty) = (1, true);
     }

@@ -185,7 +185,9 @@ fn mmap(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
             held_files::mapped(e, fd, (start, end));
             if own_files::mapped(e, fd, (start, end), offset) {
                 kind = kind & !area_flag::FOREIGN | area_flag::SHARED;
-            } else if prot & PROT_WRITE != 0 {
+            } else if !shared_memory::undone::mapped(e, fd, (start, end), offset, prot as u32 & 7)
+                && prot & PROT_WRITE != 0
+            {
                 degrade(Degradation::SharedMapping);
             }
         }
@@ -342,6 +344,9 @@ fn madvise(e: &mut Engine, t: &mut Thread, call: &Call) -> i64 {
     if matches!(advice, MADV_REMOVE | MADV_POPULATE_WRITE) {
         // Refused where the program may not write.
         e.tracker.open(addr, end);
+        if t.native == 0 {
+            shared_memory::undone::open_all(e, addr, end);
+        }
     }
     if matches!(advice, WIPE_ON_FORK | GUARD_INSTALL) && e.is_lazy(addr, end) && e.own_pages(addr, end) {
         // To the kernel it was a mapping of a file.

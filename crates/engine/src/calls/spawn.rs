@@ -13,6 +13,7 @@ use crate::mutant::without;
 use crate::native;
 use crate::own_descriptors;
 use crate::own_files;
+use crate::shared_memory;
 use crate::signals;
 use crate::state::Engine;
 use crate::sys::load_call;
@@ -147,6 +148,9 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call) -> Outcome {
     let mut room = CloneArgs::default();
     let Some(noted) = Noted::new(call, &mut room) else { return Outcome::Return(err::EFAULT) };
     degrade(Degradation::Children);
+    if flags & CLONE_VM == 0 {
+        shared_memory::undone::release_all(e);
+    }
     inputs::leave(e);
     undo::share_all(e);
     birth::expect();

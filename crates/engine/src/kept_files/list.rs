@@ -9,7 +9,7 @@ use crate::sys::futex_wake;
 use bytemuck::{Pod, Zeroable};
 use core::sync::atomic::Ordering::*;
 use outlast_image::layout::{session, SESSION_BASE};
-use outlast_image::region::backing;
+use outlast_image::region::{backing, region_flag, Region};
 
 /// Part of a file; so many bytes of its path follow, and zeros to the next multiple of eight.
 #[repr(C)]
@@ -55,8 +55,7 @@ impl Told {
 
 /// Regions of files, each as an entry: also of those that have lost their name, for the anchor may have them from before.
 fn files(object: &[u8]) -> impl Iterator<Item = (Entry, &[u8])> {
-    let is_file = |kind| matches!(kind, backing::PRIVATE_FILE | backing::SHARED_FILE);
-    Regions::new(object).filter(move |m| is_file(m.region.backing)).map(|m| {
+    Regions::new(object).filter(|m| is_to_be_kept(&m.region)).map(|m| {
         let r = m.region;
         let is_shared = r.backing == backing::SHARED_FILE;
         let entry = Entry {
@@ -69,6 +68,11 @@ fn files(object: &[u8]) -> impl Iterator<Item = (Entry, &[u8])> {
         };
         (entry, m.path)
     })
+}
+
+/// What goes back with the program (see [`crate::shared_memory`]) the engine has open, and whoever opens it once more would be somebody else.
+pub fn is_to_be_kept(region: &Region) -> bool {
+    matches!(region.backing, backing::PRIVATE_FILE | backing::SHARED_FILE) && region.flags & region_flag::UNDONE == 0
 }
 
 fn digest(object: &[u8]) -> u64 {

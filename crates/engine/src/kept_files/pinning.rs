@@ -1,5 +1,6 @@
 //! The program's side: it maps its files once more while names lead to them.
 
+use super::list::is_to_be_kept;
 use super::{table, Kept};
 use crate::own_descriptors::Passing;
 use crate::regions::{self, Mapped};
@@ -20,8 +21,7 @@ const PATH_MAX: usize = 4096;
 /// What the process maps of files is kept from now on, whatever their names lead to. The caller has the engine's lock.
 pub fn pin() {
     regions::for_each(regions::read_maps(), (0, 0), |m| {
-        let is_file = matches!(m.region.backing, backing::PRIVATE_FILE | backing::SHARED_FILE);
-        if is_file && m.region.flags & region_flag::DELETED == 0 && m.path.len() < PATH_MAX {
+        if is_to_be_kept(&m.region) && m.region.flags & region_flag::DELETED == 0 && m.path.len() < PATH_MAX {
             // SAFETY: one thread of the program's has the lock, and no anchor has this memory.
             unsafe { pin_one(&m) };
         }

@@ -134,6 +134,7 @@ fn map<'a>(e: &mut Engine, m: &Mapped<'a>, stack: (u64, u64), came: &mut Came<'a
             }
             return fill_segment(e, &r, id);
         }
+        backing::SHARED_FILE if r.flags & region_flag::UNDONE != 0 && shared_memory::undone::map(e, m) => return,
         backing::SHARED_FILE => {
             if !map_file(m, MAP_SHARED, r.prot as u64, last) {
                 degrade(Degradation::MappingLost);

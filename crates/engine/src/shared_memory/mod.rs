@@ -10,6 +10,8 @@
 //! a page that is opened for it, and traps once more ([`step`]).
 //!
 //! Anonymous memory becomes that of a file without a name at the fork, so that a process made later can map it.
+//!
+//! Files that the program maps shared and has alone trap as well, but only once between two commits, and go back with it ([`undone`]).
 
 mod alias;
 mod convert;
@@ -17,6 +19,7 @@ mod header;
 mod made;
 mod step;
 mod table;
+pub mod undone;
 
 pub use convert::CONVERTED;
 pub use header::{header, is_there, map, settle};
@@ -37,7 +40,7 @@ use table::Range;
 
 const PROT_WRITE: u32 = 2;
 
-/// Is there any, in this process?
+/// Is there any, in this process, or a file that goes back with it?
 #[inline(always)]
 pub fn is_on() -> bool {
     // SAFETY: a look at a number.
@@ -107,7 +110,8 @@ pub fn recall(e: &mut Engine, region: &Region) {
 
 /// The process is a copy of its parent, which has all that the program maps, but no alias.
 pub fn was_copied(e: &mut Engine) {
-    for range in e.shared_memory.take() {
+    // What is not the group's is to be written to no more than it was: a child has all files together with its parent.
+    for range in e.shared_memory.take().filter(|range| range.undone.is_none()) {
         let alias = alias::make(e, range.start, range.end);
         e.shared_memory.put(Range { alias, ..range });
     }
@@ -117,7 +121,7 @@ pub fn was_copied(e: &mut Engine) {
 fn enter(e: &mut Engine, start: u64, end: u64, prot: u32) -> bool {
     unmapped(e, start, end);
     let alias = alias::make(e, start, end);
-    e.shared_memory.put(Range { start, end, prot, alias })
+    e.shared_memory.put(Range { start, end, prot, alias, undone: None })
 }
 
 /// The program maps nothing of the group's there any more.
@@ -126,7 +130,7 @@ pub fn unmapped(e: &mut Engine, start: u64, end: u64) {
     e.shared_memory.remove(start, end);
 }
 
-/// Nothing of the group's is mapped any more.
+/// Nothing that traps is mapped any more.
 pub fn forget(e: &mut Engine) {
     alias::drop_all();
     e.shared_memory.clear();
@@ -144,7 +148,13 @@ pub fn moved(e: &mut Engine, old: (u64, u64), new: (u64, u64), keeps_old: bool) 
     if !keeps_old {
         unmapped(e, old.0, old.1);
     }
-    enter(e, new.0, new.1, range.prot);
+    match range.part(old.0, old.1).undone {
+        None => _ = enter(e, new.0, new.1, range.prot),
+        undone => {
+            unmapped(e, new.0, new.1);
+            e.shared_memory.put(Range { start: new.0, end: new.1, undone, ..range });
+        }
+    }
     close(e, new.0, new.1);
 }
 
@@ -159,8 +169,10 @@ pub fn give_back(e: &mut Engine) {
 fn open(e: &mut Engine, start: u64, end: u64) -> bool {
     let mut any = false;
     e.shared_memory.each(start, end, |range| {
-        protect(range.start, range.end, range.prot);
-        any = true;
+        if range.undone.is_none() {
+            protect(range.start, range.end, range.prot);
+            any = true;
+        }
     });
     e.shared_memory.is_open |= any;
     any
@@ -179,9 +191,13 @@ pub fn around(call: &Call, issue: impl Fn() -> i64) -> i64 {
         return issue();
     }
     CALLS.fetch_add(1, SeqCst);
-    let is_open = open_for(call);
+    let mut is_lent = false;
+    let is_open = open_for(call, &mut is_lent);
     let r = issue();
     CALLS.fetch_sub(1, SeqCst);
+    if is_lent {
+        undone::returned();
+    }
     if is_open {
         // SAFETY: at the gate.
         close_opened(unsafe { engine() });
@@ -192,14 +208,24 @@ pub fn around(call: &Call, issue: impl Fn() -> i64) -> i64 {
 /// What was opened traps again.
 pub fn close_opened(e: &mut Engine) {
     if CALLS.load(SeqCst) == 0 && core::mem::take(&mut e.shared_memory.is_open) {
-        close(e, 0, u64::MAX);
+        e.shared_memory.each(0, u64::MAX, |range| {
+            if range.undone.is_none() {
+                protect(range.start, range.end, range.prot & !PROT_WRITE);
+            }
+        });
     }
 }
 
-/// Opens the page for one that is not in the program's own code. False: it is none of the group's.
+/// Opens the page for one that is not in the program's own code. False: it is none that traps.
 pub fn open_for_engine(t: &Thread, address: u64) -> bool {
     // SAFETY: in a handler, which touches only what nobody keeps over an access to the program's memory.
-    let any = open(unsafe { engine() }, address & !4095, (address & !4095) + 4096);
+    let e = unsafe { engine() };
+    if let Some(range) = e.shared_memory.find(address).filter(|range| range.undone.is_some()) {
+        // The journal may be in use.
+        undone::release(e, &range);
+        return true;
+    }
+    let any = open(e, address & !4095, (address & !4095) + 4096);
     if any {
         // It is closed on the way out.
         t.pending.fetch_or(pending_bit::REQUEST, Release);
@@ -207,8 +233,8 @@ pub fn open_for_engine(t: &Thread, address: u64) -> bool {
     any
 }
 
-/// Opens what the kernel may write to in this call. False: nothing of the group's.
-fn open_for(call: &Call) -> bool {
+/// Opens what the kernel may write to in this call, and notes if any of that goes back with the program. False: nothing of the group's.
+fn open_for(call: &Call, is_lent: &mut bool) -> bool {
     const FUTEX_READ_ONLY: [u64; 6] = [0, 1, 3, 4, 9, 10];
     if call.nr == nr::FUTEX && FUTEX_READ_ONLY.contains(&(call.args[1] & 127)) {
         return false;
@@ -218,25 +244,37 @@ fn open_for(call: &Call) -> bool {
         return false;
     }
     // SAFETY: at the gate.
-    let mut any = call.args.into_iter().any(|at| open(unsafe { engine() }, at & !4095, (at & !4095) + 4096));
+    let e = unsafe { engine() };
+    let mut any = call.args.into_iter().any(|at| open(e, at & !4095, (at & !4095) + 4096));
     let mut told = |start: u64, len: u64| {
-        // SAFETY: as above.
-        any |=
-            len > 0 && open(unsafe { engine() }, start & !4095, start.saturating_add(len).saturating_add(4095) & !4095);
+        if len > 0 {
+            let end = start.saturating_add(len);
+            any |= open(e, start & !4095, end.saturating_add(4095) & !4095);
+            undone::lend(e, (start, end), is_lent);
+        }
     };
     let all = match row {
         Some(row) => written(row, &call.args, &user::Program, &mut told) == Told::All,
         None => false,
     };
-    if any && !all {
+    if !all {
         // How far it writes is not known.
-        // SAFETY: as above.
-        open(unsafe { engine() }, 0, u64::MAX);
+        for at in call.args {
+            undone::lend_all_at(e, at, is_lent);
+        }
+        if any {
+            open(e, 0, u64::MAX);
+        }
     }
     any
 }
 
 fn protect(start: u64, end: u64, prot: u32) {
-    // SAFETY: the group's memory, of which the table says what the program wants there.
-    unsafe { syscall!(nr::MPROTECT, start, end - start, prot) };
+    let _ = try_protect(start, end, prot);
+}
+
+/// False: there are too many mappings.
+fn try_protect(start: u64, end: u64, prot: u32) -> bool {
+    // SAFETY: memory of which the table says what the program wants there.
+    unsafe { syscall!(nr::MPROTECT, start, end - start, prot) == 0 }
 }

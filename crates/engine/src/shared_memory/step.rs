@@ -1,7 +1,7 @@
 //! One write to the group's memory: the instruction that trapped is made by itself, by the engine or by the processor, and then committed.
 
 use super::header::header;
-use super::{made, protect, PROT_WRITE};
+use super::{made, protect, undone, PROT_WRITE};
 use crate::commit::commit_stopped;
 use crate::control::phase;
 use crate::frame::Ucontext;
@@ -47,8 +47,13 @@ pub unsafe fn answer(e: &mut Engine, t: &mut Thread, sig: i32, info: &[u64; 16],
     let address = info[2];
     let is_write = sig == SIGSEGV && is_write_fault(info, uc);
     let range = if is_write { e.shared_memory.find(address) } else { None };
+    let is_amid = in_engine(uc.regs.rip) || e.shared_memory.step.is_on;
     match range.filter(|range| range.prot & PROT_WRITE != 0) {
-        Some(_) if in_engine(uc.regs.rip) => super::open_for_engine(t, address),
+        Some(range) if range.undone.is_some() && !is_amid => {
+            undone::answer(e, t, uc, address);
+            true
+        }
+        Some(range) if range.undone.is_some() || in_engine(uc.regs.rip) => super::open_for_engine(t, address),
         Some(range) => begin(e, t, uc, address & !(PAGE - 1), range.prot),
         None if !e.shared_memory.step.is_on => false,
         None if sig == SIGTRAP && signal_code(info) == TRAP_TRACE => end(e, t, uc),
@@ -129,7 +134,7 @@ unsafe fn abandon(e: &mut Engine, t: &mut Thread, uc: &mut Ucontext) {
 }
 
 /// The thread goes on among the others, if there are any.
-fn depart(t: &mut Thread) {
+pub fn depart(t: &mut Thread) {
     if world::has_several() {
         if t.has_lock {
             world::unlock(t);
@@ -152,5 +157,6 @@ unsafe fn close(e: &mut Engine, uc: &mut Ucontext) {
 /// Nobody is in the middle of a write in a process that was just made.
 pub fn reset(e: &mut Engine) {
     e.shared_memory.step = Step::NONE;
+    undone::reset(e);
     super::CALLS.store(0, core::sync::atomic::Ordering::SeqCst);
 }

@@ -1,8 +1,9 @@
-//! Which memory is the group's, and what the program may do there.
+//! Which memory traps when it is written to, and what the program may do there.
 
+use super::undone::Part;
 use crate::regions::Mapped;
 use crate::state::engine;
-use outlast_image::region::region_flag;
+use outlast_image::region::{region_flag, Region};
 
 /// Ranges that fit.
 pub const ROOM: usize = 128;
@@ -16,13 +17,18 @@ pub struct Range {
     pub prot: u32,
     /// Where the engine has it mapped, too; 0: nowhere.
     pub alias: u64,
+    /// Not the group's, but of a file that goes back to the commit with the program.
+    pub undone: Option<Part>,
 }
 
 impl Range {
+    pub const NONE: Range = Range { start: 0, end: 0, prot: 0, alias: 0, undone: None };
+
     /// The part from `start` to `end`.
     pub fn part(self, start: u64, end: u64) -> Range {
-        let alias = if self.alias == 0 { 0 } else { self.alias + (start - self.start) };
-        Range { start, end, alias, ..self }
+        let skipped = start - self.start;
+        let alias = if self.alias == 0 { 0 } else { self.alias + skipped };
+        Range { start, end, alias, undone: self.undone.map(|part| part.from(skipped)), ..self }
     }
 }
 
@@ -34,14 +40,17 @@ pub struct SharedMemory {
     pub is_open: bool,
     /// The step that is under way.
     pub step: super::step::Step,
+    /// What can be written to until the next commit.
+    pub opened: super::undone::Opened,
 }
 
 impl SharedMemory {
     pub const NONE: SharedMemory = SharedMemory {
-        ranges: [Range { start: 0, end: 0, prot: 0, alias: 0 }; ROOM],
+        ranges: [Range::NONE; ROOM],
         count: 0,
         is_open: false,
         step: super::step::Step::NONE,
+        opened: super::undone::Opened::NONE,
     };
 
     #[inline(always)]
@@ -87,6 +96,17 @@ impl SharedMemory {
         ranges.map(|r| r.alias + (r.end - r.start)).max().unwrap_or(none)
     }
 
+    /// The first range that goes back with the program and has something in `start..end`.
+    pub fn first_undone(&self, start: u64, end: u64) -> Option<Range> {
+        let is_one = |r: &&Range| r.undone.is_some() && r.start.max(start) < r.end.min(end);
+        self.ranges[..self.count].iter().filter(is_one).min_by_key(|r| r.start).copied()
+    }
+
+    /// A range of the file that is held at a place.
+    pub fn of_place(&self, place: usize) -> Option<Range> {
+        self.ranges[..self.count].iter().find(|r| r.undone.is_some_and(|part| part.is_of(place))).copied()
+    }
+
     pub fn remove(&mut self, start: u64, end: u64) {
         let mut i = 0;
         while i < self.count {
@@ -106,7 +126,7 @@ impl SharedMemory {
     }
 
     pub fn protect(&mut self, start: u64, end: u64, prot: u32) {
-        let (mut parts, mut count) = ([Range { start: 0, end: 0, prot, alias: 0 }; ROOM], 0);
+        let (mut parts, mut count) = ([Range::NONE; ROOM], 0);
         self.each(start, end, |r| {
             parts[count] = Range { prot, ..r };
             count += 1;
@@ -120,14 +140,15 @@ impl SharedMemory {
     }
 }
 
-/// The program's regions as they would be if what is the group's did not trap.
-pub struct Shown<F> {
+/// The program's regions as they would be if nothing trapped.
+pub struct Shown<'a, F> {
     f: F,
+    last: Option<Mapped<'a>>,
 }
 
-impl<'a, F: FnMut(Mapped<'a>)> Shown<F> {
+impl<'a, F: FnMut(Mapped<'a>)> Shown<'a, F> {
     pub fn new(f: F) -> Self {
-        Shown { f }
+        Shown { f, last: None }
     }
 
     /// The next region, in ascending order.
@@ -150,10 +171,38 @@ impl<'a, F: FnMut(Mapped<'a>)> Shown<F> {
                 r.offset += at - m.region.start;
             }
             if let Some(range) = range {
-                (r.prot, r.flags) = (range.prot, r.flags | region_flag::GROUP);
+                let flag = if range.undone.is_some() { region_flag::UNDONE } else { region_flag::GROUP };
+                (r.prot, r.flags) = (range.prot, r.flags | flag);
             }
-            (self.f)(Mapped { region: r, path: m.path });
+            self.put(Mapped { region: r, path: m.path });
             at = end;
         }
     }
+
+    /// Pages that were opened in between are no regions of their own.
+    fn put(&mut self, m: Mapped<'a>) {
+        match &mut self.last {
+            Some(last) if continues(last, &m) => last.region.end = m.region.end,
+            last => {
+                if let Some(last) = last.replace(m) {
+                    (self.f)(last);
+                }
+            }
+        }
+    }
+
+    /// There are no more.
+    pub fn end(mut self) {
+        if let Some(last) = self.last.take() {
+            (self.f)(last);
+        }
+    }
+}
+
+/// Does `m` lie behind `last`, of the same file and mapped alike?
+fn continues(last: &Mapped<'_>, m: &Mapped<'_>) -> bool {
+    let (a, b) = (&last.region, &m.region);
+    let alike = |r: &Region| (r.prot, r.backing, r.flags, r.inode, r.dev);
+    let is_next = a.end == b.start && b.offset.checked_sub(a.offset) == Some(a.end - a.start);
+    b.flags & region_flag::UNDONE != 0 && is_next && alike(a) == alike(b)
 }

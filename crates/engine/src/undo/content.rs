@@ -1,7 +1,8 @@
 //! What a file holds, before it is overwritten, cut off or made longer.
 
 use super::change::{change, cut, flags_of, target, Change, Cut};
-use super::exclusive::is_alone;
+use super::exclusive::{is_alone, is_shared};
+use super::lease;
 use super::look::{self, Identity, Look};
 use super::place::path_of;
 use super::{append, Failure};
@@ -83,6 +84,33 @@ pub fn note_size(e: &mut Engine, call: &Call) -> Result<(), Failure> {
     let Some(fd) = target(call) else { return Ok(()) };
     let Ok(look) = look::of(fd) else { return Ok(()) };
     find_or_note(e, fd, &look).map(|_| ())
+}
+
+/// What became of [`note_mapped`].
+pub enum Noting {
+    Done,
+    /// The journal is full.
+    Full,
+    /// Others have the file, or it cannot be undone.
+    Kept,
+}
+
+/// Notes `from..to` of a file, which is open as `fd`, before the program writes there through a mapping.
+pub fn note_mapped(e: &mut Engine, fd: i32, from: u64, to: u64) -> Noting {
+    let Ok(look) = look::of(fd) else { return Noting::Kept };
+    let (seq, file) = (e.store().seq(), look.identity);
+    let is_known = e.undo.known.find(&file, seq).is_some();
+    if !is_known && (is_shared(e, &file) || !lease::is_open_once(fd)) {
+        return Noting::Kept;
+    }
+    match note_change(e, fd, &look, &Change { from, to, cuts: false }) {
+        Ok(()) => match e.undo.known.find(&file, seq) {
+            Some(i) if !e.undo.known.files[i].shared => Noting::Done,
+            _ => Noting::Kept,
+        },
+        Err(Failure::Full) => Noting::Full,
+        Err(Failure::Impossible) => Noting::Kept,
+    }
 }
 
 fn note_cut(e: &mut Engine, (dir, path, size): Cut) -> Result<(), Failure> {

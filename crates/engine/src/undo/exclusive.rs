@@ -99,12 +99,13 @@ pub fn is_shared(e: &Engine, file: &Identity) -> bool {
 /// Is the file that is open as `fd` the program's alone?
 pub fn is_alone(e: &Engine, fd: i32, file: &Identity) -> bool {
     // Having it open twice looks the same to the kernel as somebody else who has it open.
-    !is_shared(e, file) && (lease::is_open_once(fd) || how_often(file) > 1)
+    !is_shared(e, file) && (lease::is_open_once(fd) || how_often(e, file) > 1)
 }
 
-/// How many descriptors of this process have the file open.
-fn how_often(file: &Identity) -> usize {
+/// How many of the program's descriptors have the file open.
+fn how_often(e: &Engine, file: &Identity) -> usize {
     let mut n = 0;
-    for_each_open(|fd| n += look::of(fd).is_ok_and(|look| look.identity == *file) as usize);
+    let is_it = |fd| !e.fds.is_engine(fd) && look::of(fd).is_ok_and(|look| look.identity == *file);
+    for_each_open(|fd| n += is_it(fd) as usize);
     n
 }

@@ -15,8 +15,10 @@
 //! | `MOVED` identity, flags, both names | renaming | renaming |
 //!
 //! Entries are undone newest first, each only where names and files still are what the program made of them, so that it
-//! may be done twice. Folders are removed after a commit. Modes, owners, times and attributes stay as they were set, as does what
-//! a mapping shares.
+//! may be done twice. Folders are removed after a commit. Modes, owners, times and attributes stay as they were set.
+//!
+//! What a program writes to a file through a mapping is no event: where nobody else has the file open it is set back whenever commits
+//! are taken ([`note_mapped`]).
 
 mod change;
 mod content;
@@ -29,6 +31,7 @@ mod place;
 pub mod rollback;
 
 pub use change::{change, cut, flags_of, target, Change};
+pub use content::{note_mapped, Noting};
 pub use exclusive::{is_alone, is_shared, load as load_shared, share, share_all};
 pub use lease::{is_open_once, set_back as set_lease_back};
 pub use look::{of as look_at, Identity, Look};
@@ -69,9 +72,9 @@ pub fn committed(store: &mut Store<'static, MappedRegion>) {
 /// program goes on in its directory of then.
 pub fn rolled_back(e: &mut Engine) {
     exclusive::load(e);
+    e.undo.known.forget();
     if chosen(e) {
         hidden::remove_committed(e.store());
-        e.undo.known.forget();
         calls::directory::return_to(e);
     }
 }
