@@ -21,7 +21,7 @@ use crate::own_descriptors::Passing;
 use crate::own_files;
 use crate::regions::Mapped;
 use crate::state::{engine, Engine};
-use crate::sys::{nr, syscall};
+use crate::sys::{futex_wait, nr, syscall};
 use crate::thread::{self, standing, Thread};
 use crate::undo::{self, Noting};
 use crate::world;
@@ -40,6 +40,9 @@ const MOST_AHEAD: u64 = 16 * PAGE;
 /// As many are noted at a time.
 const PIECE: u64 = 1 << 20;
 const PATH_MAX: usize = 4096;
+/// How often, and how long, a restore waits until nobody else has a file open that was the program's alone.
+const NAPS: u32 = 50;
+const NAP_NS: u64 = 1_000_000;
 
 /// Which part of which file is mapped: the place of the engine's descriptor, and an offset.
 #[derive(Clone, Copy)]
@@ -149,10 +152,18 @@ fn map_as(e: &mut Engine, r: &Region, fd: i32) -> bool {
     // SAFETY: the range was unmapped.
     let got = unsafe { syscall!(nr::MMAP, r.start, r.end - r.start, r.prot, MAP_SHARED_FIXED, fd, r.offset) };
     let is_it = got as u64 == r.start && undo::look_at(fd).is_ok_and(|look| look.identity.inode() == r.inode);
-    if is_it && !mapped(e, fd, (r.start, r.end), r.offset, r.prot) {
-        degrade(Degradation::SharedMapping);
+    if !is_it {
+        return false;
     }
-    is_it
+    // A predecessor that is about to end may have it open otherwise: one that was killed while it opened everything anew.
+    for _ in 0..NAPS {
+        if mapped(e, fd, (r.start, r.end), r.offset, r.prot) {
+            return true;
+        }
+        futex_wait(&AtomicU32::new(0), 0, Some(NAP_NS));
+    }
+    degrade(Degradation::SharedMapping);
+    true
 }
 
 /// Notes what is in `start..end`, and lets the program write there.
