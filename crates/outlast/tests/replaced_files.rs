@@ -33,12 +33,16 @@ impl Setting {
         std::fs::remove_file(self.data()).unwrap();
     }
 
-    /// Waits until the anchor keeps both files.
+    /// Waits until the anchor keeps both files: maps them, or has them open as one that the program has alone.
     fn await_kept(&self) {
-        let maps = format!("/proc/{}/maps", self.first["anchor"]);
+        let anchor = format!("/proc/{}", self.first["anchor"]);
         until("files kept by the anchor", || {
-            let maps = std::fs::read_to_string(&maps).unwrap_or_default();
-            [self.library(), self.data()].iter().all(|path| maps.contains(path.to_str().unwrap()))
+            let maps = std::fs::read_to_string(format!("{anchor}/maps")).unwrap_or_default();
+            let open = std::fs::read_dir(format!("{anchor}/fd")).into_iter().flatten().flatten();
+            let open: Vec<_> = open.filter_map(|entry| std::fs::read_link(entry.path()).ok()).collect();
+            [self.library(), self.data()]
+                .iter()
+                .all(|path| maps.contains(path.to_str().unwrap()) || open.contains(path))
         });
     }
 
