@@ -56,6 +56,11 @@ pub fn is_usable(fd: i32, systems: &[u64]) -> bool {
     }
 }
 
+/// Is it a file in memory?
+pub fn is_in_memory(fd: i32) -> bool {
+    is_usable(fd, &[TMPFS_MAGIC])
+}
+
 /// From now on the file is one of these.
 fn keep(e: &mut Engine, fd: i32, look: &Look) -> bool {
     // An offset of its own, which the engine may move: that of the program's descriptor is the program's.

@@ -17,7 +17,7 @@ mod saving;
 mod views;
 
 pub use changes::{after, bearing, before, makes, open_places};
-pub use keeping::{disown_all, is_usable};
+pub use keeping::{disown_all, is_in_memory, is_usable};
 pub use mappings::{content_changed, mapped, mapping, moved, unmapped, unmapping};
 pub use restoring::{fill, load, map, open_again};
 pub use saving::{follow, save};

@@ -1,5 +1,5 @@
-//! Files with a name that the program maps shared while nobody else has them open: what is written there goes back to the commit with the
-//! program.
+//! Files, with a name or on a disk, that the program maps shared while nobody else has them open: what is written there goes back to the
+//! commit with the program.
 //!
 //! From one commit to the next such memory cannot be written to. A write traps; the page is noted in the journal as it is ([`undo`]), and
 //! can be written to until the next commit. Pages that are written to one after the other are opened several at a time. A commit finds
@@ -19,6 +19,7 @@ use crate::mutant::without;
 use crate::native;
 use crate::own_descriptors::Passing;
 use crate::own_files;
+use crate::proc;
 use crate::regions::Mapped;
 use crate::state::{engine, Engine};
 use crate::sys::{futex_wait, nr, syscall};
@@ -107,9 +108,14 @@ enum Failure {
     Kept,
 }
 
-/// The program has mapped a file shared. False: it is not one of these.
-pub fn mapped(e: &mut Engine, fd: i32, (start, end): (u64, u64), offset: u64, prot: u32) -> bool {
-    let Some(look) = undo::look_at(fd).ok().filter(|look| look.is_regular() && look.links != 0) else { return false };
+/// The program has mapped a file shared. False: it is not one of these. Of a memfd the kernel does not tell who has it open.
+pub fn mapped(e: &mut Engine, fd: i32, range: (u64, u64), offset: u64, prot: u32) -> bool {
+    let has_name = undo::look_at(fd).is_ok_and(|look| look.links != 0);
+    (has_name || !own_files::is_in_memory(fd)) && enter(e, fd, range, offset, prot)
+}
+
+fn enter(e: &mut Engine, fd: i32, (start, end): (u64, u64), offset: u64, prot: u32) -> bool {
+    let Some(look) = undo::look_at(fd).ok().filter(|look| look.is_regular()) else { return false };
     if without(Mutant::MappedWrites) || !own_files::is_usable(fd, &[]) || undo::is_shared(e, &look.identity) {
         return false;
     }
@@ -134,8 +140,9 @@ pub fn map(e: &mut Engine, m: &Mapped<'_>) -> bool {
     // may be left of one who was killed while doing that.
     let mut found = None;
     for_each_open(|fd| {
-        let is_it = || undo::look_at(fd).is_ok_and(|look| look.identity.inode() == r.inode && look.is_regular());
-        if found.is_none() && !e.fds.is_engine(fd) && is_it() && own_files::is_usable(fd, &[]) {
+        let has_name = || proc::link(fd, &mut [0; PATH_MAX]) == m.path;
+        let is_it = || has_name() && is_inode(fd, r.inode) && own_files::is_usable(fd, &[]);
+        if found.is_none() && !e.fds.is_engine(fd) && is_it() {
             found = Some(fd);
         }
     });
@@ -151,19 +158,26 @@ pub fn map(e: &mut Engine, m: &Mapped<'_>) -> bool {
 fn map_as(e: &mut Engine, r: &Region, fd: i32) -> bool {
     // SAFETY: the range was unmapped.
     let got = unsafe { syscall!(nr::MMAP, r.start, r.end - r.start, r.prot, MAP_SHARED_FIXED, fd, r.offset) };
-    let is_it = got as u64 == r.start && undo::look_at(fd).is_ok_and(|look| look.identity.inode() == r.inode);
-    if !is_it {
+    if got as u64 != r.start || !is_inode(fd, r.inode) {
         return false;
     }
+    let mut is_noted = enter(e, fd, (r.start, r.end), r.offset, r.prot);
     // A predecessor that is about to end may have it open otherwise: one that was killed while it opened everything anew.
     for _ in 0..NAPS {
-        if mapped(e, fd, (r.start, r.end), r.offset, r.prot) {
-            return true;
+        if is_noted || undo::is_open_once(fd) {
+            break;
         }
         futex_wait(&AtomicU32::new(0), 0, Some(NAP_NS));
+        is_noted = enter(e, fd, (r.start, r.end), r.offset, r.prot);
     }
-    degrade(Degradation::SharedMapping);
+    if !is_noted && r.prot & PROT_WRITE != 0 {
+        degrade(Degradation::SharedMapping);
+    }
     true
+}
+
+fn is_inode(fd: i32, inode: u64) -> bool {
+    undo::look_at(fd).is_ok_and(|look| look.is_regular() && look.identity.inode() == inode)
 }
 
 /// Notes what is in `start..end`, and lets the program write there.
@@ -194,10 +208,12 @@ pub fn release(e: &mut Engine, range: &Range) {
     while let Some(range) = e.shared_memory.of_place(place) {
         protect(range.start, range.end, range.prot);
         e.shared_memory.remove(range.start, range.end);
+        if range.prot & PROT_WRITE != 0 {
+            degrade(Degradation::SharedMapping);
+        }
     }
     // Its name may be needed after all.
     e.maps_dirty = true;
-    degrade(Degradation::SharedMapping);
 }
 
 /// The same for all files.
@@ -216,17 +232,20 @@ pub unsafe fn answer(e: &mut Engine, t: &mut Thread, uc: &mut Ucontext, address:
     if world::has_several() {
         world::arrive(t, standing::AT_REST);
         world::lock(t);
+        if native::is_everywhere() {
+            return super::step::depart(t);
+        }
     }
     let page = address & !(PAGE - 1);
     // Others may have unmapped it meanwhile.
     let is_one = |range: &Range| range.undone.is_some() && range.prot & PROT_WRITE != 0;
-    if let Some(range) = e.shared_memory.find(address).filter(is_one).filter(|_| !native::is_everywhere()) {
+    if let Some(range) = e.shared_memory.find(address).filter(is_one) {
         let end = range.end.min(page + e.shared_memory.opened.ahead(page));
         let mut opened = open(e, &range, page, end);
         if matches!(opened, Err(Failure::Full)) && commit_here(e, t) {
             opened = open(e, &range, page, page + PAGE);
         }
-        if opened.is_err() {
+        if opened.is_err() && !native::is_everywhere() {
             release(e, &range);
         }
     }
