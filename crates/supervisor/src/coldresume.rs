@@ -14,11 +14,11 @@ use libc::pid_t;
 use outlast_image::control::Control;
 use outlast_image::inject::{mode, option};
 use std::sync::atomic::Ordering::{Acquire, Release};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What an anchor calls itself.
 const ANCHOR: &str = "outlast-anchor";
-/// How long the kernel may take to end a process that has much memory.
+/// How long the kernel may take to end processes that have much memory.
 const ENDING: Duration = Duration::from_secs(5);
 /// How often a fresh process that is killed on its way is replaced by another.
 const TRIES: u32 = 100;
@@ -81,14 +81,16 @@ impl Supervisor {
     /// As long as one of them is not quite gone it has the program's files open, and those are not the program's alone. There may be an
     /// anchor that was just made and that nobody knows of.
     fn await_predecessors(&mut self) {
+        let until = Instant::now() + ENDING;
+        let left = || until.saturating_duration_since(Instant::now());
         let is_unknown = |pid: &pid_t| *pid != self.pid && processes::name_of(*pid).is_some_and(|name| name == ANCHOR);
         for pid in processes::all().filter(is_unknown).collect::<Vec<_>>() {
             if self.kin.holder(&self.generation.session, pid).is_some() {
                 self.kin.kill(pid);
             }
-            processes::await_end(pid, ENDING);
+            processes::await_end(pid, left());
         }
-        processes::await_end(self.generation.control().program_pid.load(Acquire), ENDING);
+        processes::await_end(self.generation.control().program_pid.load(Acquire), left());
     }
 
     /// A fresh process with the engine in it.
