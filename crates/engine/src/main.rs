@@ -39,6 +39,7 @@ mod in_hand;
 mod inputs;
 mod interests;
 mod interrupted;
+mod joined_regions;
 mod kept_files;
 mod kernel_writes;
 mod lag;

@@ -168,11 +168,9 @@ pub fn give_back(e: &mut Engine) {
 /// [`close_opened`].
 fn open(e: &mut Engine, start: u64, end: u64) -> bool {
     let mut any = false;
-    e.shared_memory.each(start, end, |range| {
-        if range.undone.is_none() {
-            protect(range.start, range.end, range.prot);
-            any = true;
-        }
+    e.shared_memory.each_of_group(start, end, |range| {
+        protect(range.start, range.end, range.prot);
+        any = true;
     });
     e.shared_memory.is_open |= any;
     any
@@ -208,11 +206,7 @@ pub fn around(call: &Call, issue: impl Fn() -> i64) -> i64 {
 /// What was opened traps again.
 pub fn close_opened(e: &mut Engine) {
     if CALLS.load(SeqCst) == 0 && core::mem::take(&mut e.shared_memory.is_open) {
-        e.shared_memory.each(0, u64::MAX, |range| {
-            if range.undone.is_none() {
-                protect(range.start, range.end, range.prot & !PROT_WRITE);
-            }
-        });
+        e.shared_memory.each_of_group(0, u64::MAX, |range| protect(range.start, range.end, range.prot & !PROT_WRITE));
     }
 }
 

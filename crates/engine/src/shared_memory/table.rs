@@ -1,9 +1,10 @@
 //! Which memory traps when it is written to, and what the program may do there.
 
 use super::undone::Part;
+use crate::joined_regions::JoinedRegions;
 use crate::regions::Mapped;
 use crate::state::engine;
-use outlast_image::region::{region_flag, Region};
+use outlast_image::region::region_flag;
 
 /// Ranges that fit.
 pub const ROOM: usize = 128;
@@ -96,6 +97,15 @@ impl SharedMemory {
         ranges.map(|r| r.alias + (r.end - r.start)).max().unwrap_or(none)
     }
 
+    /// The same for those that are the group's.
+    pub fn each_of_group(&self, start: u64, end: u64, mut f: impl FnMut(Range)) {
+        self.each(start, end, |range| {
+            if range.undone.is_none() {
+                f(range);
+            }
+        });
+    }
+
     /// The first range that goes back with the program and has something in `start..end`.
     pub fn first_undone(&self, start: u64, end: u64) -> Option<Range> {
         let is_one = |r: &&Range| r.undone.is_some() && r.start.max(start) < r.end.min(end);
@@ -141,14 +151,13 @@ impl SharedMemory {
 }
 
 /// The program's regions as they would be if nothing trapped.
-pub struct Shown<'a, F> {
-    f: F,
-    last: Option<Mapped<'a>>,
+pub struct Shown<'a, F: FnMut(Mapped<'a>)> {
+    pieces: JoinedRegions<'a, F>,
 }
 
 impl<'a, F: FnMut(Mapped<'a>)> Shown<'a, F> {
     pub fn new(f: F) -> Self {
-        Shown { f, last: None }
+        Shown { pieces: JoinedRegions::new(f) }
     }
 
     /// The next region, in ascending order.
@@ -174,35 +183,18 @@ impl<'a, F: FnMut(Mapped<'a>)> Shown<'a, F> {
                 let flag = if range.undone.is_some() { region_flag::UNDONE } else { region_flag::GROUP };
                 (r.prot, r.flags) = (range.prot, r.flags | flag);
             }
-            self.put(Mapped { region: r, path: m.path });
+            let piece = Mapped { region: r, path: m.path };
+            match r.flags & region_flag::UNDONE {
+                0 => self.pieces.put_apart(piece),
+                // Pages that can be written to in between are no regions of their own.
+                _ => self.pieces.put(piece),
+            }
             at = end;
         }
     }
 
-    /// Pages that were opened in between are no regions of their own.
-    fn put(&mut self, m: Mapped<'a>) {
-        match &mut self.last {
-            Some(last) if continues(last, &m) => last.region.end = m.region.end,
-            last => {
-                if let Some(last) = last.replace(m) {
-                    (self.f)(last);
-                }
-            }
-        }
+    /// After the last region.
+    pub fn end(self) {
+        self.pieces.end();
     }
-
-    /// There are no more.
-    pub fn end(mut self) {
-        if let Some(last) = self.last.take() {
-            (self.f)(last);
-        }
-    }
-}
-
-/// Does `m` lie behind `last`, of the same file and mapped alike?
-fn continues(last: &Mapped<'_>, m: &Mapped<'_>) -> bool {
-    let (a, b) = (&last.region, &m.region);
-    let alike = |r: &Region| (r.prot, r.backing, r.flags, r.inode, r.dev);
-    let is_next = a.end == b.start && b.offset.checked_sub(a.offset) == Some(a.end - a.start);
-    b.flags & region_flag::UNDONE != 0 && is_next && alike(a) == alike(b)
 }

@@ -1,18 +1,18 @@
 //! The program's regions as they would be without a tracker that takes permissions away and cuts mappings into pieces.
 
 use super::areas::{self, area_flag, Area};
+use crate::joined_regions::JoinedRegions;
 use crate::regions::Mapped;
 use outlast_image::region::{backing, region_flag, Region};
 
 /// Calls `f` with the regions behind the lines of /proc/self/maps that are passed to [`RealMap::line`].
 pub struct RealMap<'a, F: FnMut(Mapped<'a>)> {
-    held: Option<Mapped<'a>>,
-    f: F,
+    pieces: JoinedRegions<'a, F>,
 }
 
 impl<'a, F: FnMut(Mapped<'a>)> RealMap<'a, F> {
     pub fn new(f: F) -> Self {
-        RealMap { held: None, f }
+        RealMap { pieces: JoinedRegions::new(f) }
     }
 
     /// The next line, in ascending order.
@@ -27,26 +27,13 @@ impl<'a, F: FnMut(Mapped<'a>)> RealMap<'a, F> {
                 None => cut(&shown, at, shown.region.end),
             };
             at = piece.region.end;
-            self.piece(piece);
-        }
-    }
-
-    fn piece(&mut self, piece: Mapped<'a>) {
-        match &mut self.held {
-            Some(held) if continues(held, &piece) => held.region.end = piece.region.end,
-            held => {
-                if let Some(whole) = held.replace(piece) {
-                    (self.f)(whole);
-                }
-            }
+            self.pieces.put(piece);
         }
     }
 
     /// After the last line.
-    pub fn end(mut self) {
-        if let Some(whole) = self.held.take() {
-            (self.f)(whole);
-        }
+    pub fn end(self) {
+        self.pieces.end();
     }
 }
 
@@ -75,14 +62,4 @@ fn real<'a>(piece: Mapped<'a>, area: &Area) -> Mapped<'a> {
         (r.backing, r.flags) = (backing::STACK, r.flags | region_flag::GROWSDOWN);
     }
     Mapped { region: r, path: piece.path }
-}
-
-fn continues(held: &Mapped<'_>, piece: &Mapped<'_>) -> bool {
-    let (a, b) = (&held.region, &piece.region);
-    let same_file = a.inode == b.inode && a.dev == b.dev && a.offset + (a.end - a.start) == b.offset;
-    let anonymous = matches!(a.backing, backing::ANONYMOUS | backing::HEAP | backing::STACK);
-    a.end == b.start
-        && (a.prot, a.backing, a.flags) == (b.prot, b.backing, b.flags)
-        && (anonymous || same_file)
-        && held.path == piece.path
 }
