@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -36,6 +36,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// So much one may say, and so many state folders of one user are looked at.
 const LONGEST: u64 = 1 << 20;
 const MOST_FOLDERS: usize = 8;
+/// This program, also for users who may not look into the folder where it lies.
+const OURSELVES: &str = "/proc/self/exe";
+
 /// A user's programs: whose, and what leads to their folder.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
@@ -44,32 +47,32 @@ struct Place {
     environment: Vec<(&'static str, OsString)>,
 }
 
-/// Has all of them follow. `outlast`: the file of this program. Nobody waits for programs of others that do not answer.
-pub fn follow(policies: &Policies, outlast: &Path) {
+/// Has all of them follow. Nobody waits for programs of others that do not answer.
+pub fn follow(policies: &Policies) {
     std::thread::scope(|scope| {
         for place in places() {
-            scope.spawn(move || follow_there(policies, outlast, &place));
+            scope.spawn(move || follow_there(policies, &place));
         }
     });
 }
 
-fn follow_there(policies: &Policies, outlast: &Path, place: &Place) {
-    let Some(said) = ask(outlast, place, &[DESIGNATED.into()]) else { return };
+fn follow_there(policies: &Policies, place: &Place) {
+    let Some(said) = ask(place, &[DESIGNATED.into()]) else { return };
     let running: Vec<Running> = serde_json::from_slice(&said).unwrap_or_default();
     for program in running {
         let Some(settings) = settings(policies, place, &program) else { continue };
         let words = [FOLLOW.into(), program.name.clone(), "--".into()];
         let words: Vec<String> = words.into_iter().chain(settings.iter().map(Setting::argument)).collect();
-        if ask(outlast, place, &words).is_none() {
+        if ask(place, &words).is_none() {
             say(format_args!("daemon: {} of user {} is protected as before", program.name, place.user));
         }
     }
 }
 
 /// Has all programs of everybody left alone, by their users; what would not let go, and why.
-pub fn leave_all(outlast: &Path) -> Vec<String> {
+pub fn leave_all() -> Vec<String> {
     let places = places();
-    let leave = |place: &Place| match ask(outlast, place, &[LEAVE.into()]) {
+    let leave = |place: &Place| match ask(place, &[LEAVE.into()]) {
         Some(said) => serde_json::from_slice(&said).unwrap_or_default(),
         None => vec![format!("programs of user {} may still be protected", place.user)],
     };
@@ -120,8 +123,8 @@ fn place_of(pid: pid_t) -> Option<Place> {
 }
 
 /// Has `outlast module` do something as that user; what it says, if it succeeds in time.
-fn ask(outlast: &Path, place: &Place, words: &[String]) -> Option<Vec<u8>> {
-    let mut command = Command::new(outlast);
+fn ask(place: &Place, words: &[String]) -> Option<Vec<u8>> {
+    let mut command = Command::new(OURSELVES);
     command.arg("module").args(words).env_clear().current_dir("/");
     command.envs(place.environment.iter().map(|(name, value)| (name, value)));
     if rustix::process::geteuid().as_raw() != place.user {

@@ -80,7 +80,7 @@ impl Watching {
         let _ = thread::Builder::new().name("following".into()).spawn(move || {
             let mut said = this.following.lock().unwrap_or_else(PoisonError::into_inner);
             let policies = Arc::clone(&this.policies());
-            follow(&policies, &this.outlast.path);
+            follow(&policies);
             if !Whose::All(&this.switch).is_off() {
                 attach(&policies, &this.outlast, &mut said);
             }

@@ -55,8 +55,7 @@ impl On {
 fn detach() -> Result<i32, Error> {
     let mut left = leave::all()?;
     if is_of_all() {
-        let outlast = std::env::current_exe().map_err(|e| Error::Input("/proc/self/exe".into(), e))?;
-        left.extend(leave_all(&outlast));
+        left.extend(leave_all());
     }
     left.sort();
     left.dedup();

@@ -24,7 +24,7 @@ fn policies_are_read_again_and_a_refused_file_changes_nothing() {
 #[test]
 fn programs_that_run_already_follow_policies_that_are_read_again() {
     let policy = |settings: &str| format!("[[protect]]\nexecutable = \"$BIN/server\"\n{settings}");
-    let Some((_copy, daemon)) = running::daemon(&policy("retries = 4\nhang = true")) else { return };
+    let Some(daemon) = Daemon::begin(&policy("retries = 4\nhang = true")) else { return };
     let server = daemon.program(SHELL, "server");
     let mut of_user = daemon.command(&server);
     let user_state = daemon.home.file("of-user");

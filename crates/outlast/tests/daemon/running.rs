@@ -6,7 +6,7 @@ use std::path::PathBuf;
 const NOBODY: u32 = 65534;
 
 /// A daemon whose file other users may execute as well; it lies in the home that comes with it.
-pub fn daemon(policy: &str) -> Option<(Home, Daemon)> {
+fn daemon(policy: &str) -> Option<(Home, Daemon)> {
     let home = Home::new();
     let copied = Command::new("/usr/bin/cp").arg(env!("CARGO_BIN_EXE_outlast")).arg(home.file("outlast")).status();
     assert!(copied.unwrap().success());
