@@ -1,10 +1,12 @@
 /* Keeps all that it knows in a file that nobody else has, which it maps twice, writes to by calls, cuts off, punches holes into, unmaps and maps
  * elsewhere; prints what is in it, which must be the same by every way of looking.
- * own_file STEPS memfd|tmpfile|closed|named|named-closed [FILE]; prints to the file. Of the last two the file has a name in this folder. */
+ * own_file STEPS memfd|tmpfile|closed|named|named-closed|named-locked|named-locked-closed [FILE]; prints to the file. Of those called named
+ * the file has a name in this folder, and of those called locked a lock of its own (flock). */
 #define _GNU_SOURCE
 #include "tell.h"
 #include <fcntl.h>
 #include <linux/falloc.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 
 enum { PAGE = 4096, PAGES = 64 };
@@ -115,6 +117,7 @@ int main(int argc, char **argv)
     else
         fd = memfd_create("own", MFD_CLOEXEC);
     must(fd >= 0 && !ftruncate(fd, PAGES * PAGE), "make a file");
+    must(!strstr(kind, "locked") || !flock(fd, LOCK_EX | LOCK_NB), "flock");
     first = map(NULL, PROT_READ | PROT_WRITE, 0, PAGES, 0);
     second = map(NULL, PROT_READ | PROT_WRITE, 0, PAGES, 0);
     if (strstr(kind, "closed")) {

@@ -17,6 +17,7 @@ pub const CASES: &[Case] = &[
     Case::new("own_closed_alone", |_| own_file("closed"), files),
     Case::new("own_named_alone", |_| own_file("named"), files),
     Case::new("own_named_closed_alone", |_| own_file("named-closed"), files),
+    Case::new("own_named_locked_closed_alone", |_| own_file("named-locked-closed"), files),
     Case::new("own_calls_alone", |_| own_calls("memfd"), files),
     Case::new("own_calls_tmpfile_alone", |_| own_calls("tmpfile"), files),
     Case::new("asyncio_alone", |_| Ok(Program::new(&[PYTHON, &program("alone.py"), "120"])), files)

@@ -38,6 +38,9 @@ pub const CASES: &[Case] = &[
     Case::new("own_closed", |_| own_file("closed"), |_| Drive::Pipes(Input::none())).pace(SPREAD),
     Case::new("own_named", |_| own_file("named"), |_| Drive::Pipes(Input::none())).pace(SPREAD),
     Case::new("own_named_closed", |_| own_file("named-closed"), |_| Drive::Pipes(Input::none())).pace(SPREAD),
+    Case::new("own_named_locked", |_| own_file("named-locked"), |_| Drive::Pipes(Input::none())).pace(SPREAD),
+    Case::new("own_named_locked_closed", |_| own_file("named-locked-closed"), |_| Drive::Pipes(Input::none()))
+        .pace(SPREAD),
     Case::new("own_calls", |_| own_calls("memfd"), |_| Drive::Pipes(Input::none())).pace(SPREAD),
     Case::new("own_transfers", |_| own_calls("transfers"), |_| Drive::Pipes(Input::none())).pace(SPREAD),
     Case::new("own_calls_tmpfile", |_| own_calls("tmpfile"), |_| Drive::Pipes(Input::none())).pace(SPREAD),

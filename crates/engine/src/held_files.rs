@@ -224,11 +224,17 @@ fn may_be_locked(e: &Engine, fd: i32) -> bool {
     e.kernel.locks != 0 && descriptors::may_hold_lasting_lock(fd)
 }
 
-/// Keeps a copy of the descriptor of a file that the program is about to map, and whose lock nobody waits for. Its place.
+/// Keeps a copy of the descriptor of a file that the program has mapped. Its place.
+pub fn hold_mapped(e: &mut Engine, look: &Look, fd: i32) -> Option<usize> {
+    let may_be_locked = may_be_locked(e, fd);
+    let is_held = hold(e, look, fd, may_be_locked);
+    e.held.files.iter().position(|held| is_held && held.identity == look.identity)
+}
+
+/// The same of one that the program maps or has open, and whose lock nobody waits for.
 pub fn hold_unlocked(e: &mut Engine, look: &Look, fd: i32) -> Option<usize> {
-    let is_free = !may_be_locked(e, fd) && hold(e, look, fd, false);
-    let place = e.held.files.iter().position(|held| held.identity == look.identity).filter(|_| is_free)?;
-    e.held.is_plain(place).then_some(place)
+    let place = if may_be_locked(e, fd) { None } else { hold_mapped(e, look, fd) };
+    place.filter(|place| e.held.is_plain(*place))
 }
 
 /// The engine's descriptor for a place; `own` is the first.

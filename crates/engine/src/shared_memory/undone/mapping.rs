@@ -41,7 +41,7 @@ fn enter(e: &mut Engine, fd: i32, (start, end): (u64, u64), offset: u64, prot: u
     if !undo::is_open_once(fd) {
         return false;
     }
-    let Some(place) = held_files::hold_unlocked(e, &look, fd) else { return false };
+    let Some(place) = held_files::hold_mapped(e, &look, fd) else { return false };
     unmapped(e, start, end);
     let is_noted = e.shared_memory.put(Range { start, end, prot, alias: 0, undone: Some(Part { place, offset }) });
     if is_noted {
