@@ -15,7 +15,8 @@ enum { PAGE = 4096, PAGES = 8, WAYS = 5 };
 
 static unsigned char *place[WAYS];
 
-/* As madvise, through a descriptor of this process; kernels before 6.13 take no such advice in this way. */
+/* As madvise, through a descriptor of this process; kernels before 6.13 take no such advice in this way, and containers
+ * forbid it. */
 static int by_descriptor(unsigned char *at, size_t len, int advice)
 {
     static int self = -1;
@@ -23,7 +24,7 @@ static int by_descriptor(unsigned char *at, size_t len, int advice)
         self = syscall(SYS_pidfd_open, getpid(), 0);
     struct iovec ranges[2] = {{at, len / 2}, {at + len / 2, len - len / 2}};
     long done = syscall(SYS_process_madvise, self, ranges, 2, advice, 0);
-    if (done == -1 && errno == EINVAL)
+    if (done == -1 && (errno == EINVAL || errno == EPERM))
         return madvise(at, len, advice);
     return done == (long)len ? 0 : -1;
 }
