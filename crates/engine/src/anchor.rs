@@ -3,6 +3,7 @@
 
 use crate::call_filters;
 use crate::calls::segments;
+use crate::children;
 use crate::control::{control, fail};
 use crate::entry::store_region;
 use crate::kept_files::Keeper;
@@ -228,9 +229,14 @@ fn serve() -> ! {
     // SAFETY: plain calls of a process of its own.
     unsafe {
         stand_apart(c"outlast-anchor");
+        let mut has_memory = true;
         let (me, born) = (syscall!(nr::GETPID) as i32, now_ns());
         let (mut watch, mut keeper) = (Watch::new(), Keeper::new());
         loop {
+            if has_memory && !children::is_bare() {
+                let_go_of_memory();
+                has_memory = false;
+            }
             // In this order: while there is a command to respawn nothing changes who is to, but before it the program may do so.
             let command = c.anchor_command.load(Acquire);
             let role = role(me, now_ns() - born < NEWBORN_NS);
@@ -258,7 +264,7 @@ fn serve() -> ! {
     }
 }
 
-/// A process that was cloned from the program becomes one of the engine's: no signal, no group and no memory of the program's.
+/// A process that was cloned from the program becomes one of the engine's: no signal and no group of the program's.
 ///
 /// # Safety
 /// The process never runs the program's code.
@@ -271,14 +277,13 @@ pub unsafe fn stand_apart(name: &core::ffi::CStr) {
         syscall!(nr::RSEQ, t.rseq[0], t.rseq[1], 1, t.rseq[2]);
     }
     segments::let_go(engine());
-    let_go_of_memory();
     syscall!(nr::SETPGID, 0, 0);
     syscall!(nr::PRCTL, PR_SET_NAME, name.as_ptr());
 }
 
 /// An anchor that was made late is a copy of all of the program's memory, which would stay in use however often the program
 /// dies. What takes its place gets everything from the store.
-unsafe fn let_go_of_memory() {
+pub unsafe fn let_go_of_memory() {
     const MADV_DONTNEED: u64 = 4;
     // Where nothing is mapped there is nothing to do, and the first pages that are the kernel's end it: they lie above the stack.
     for (start, end) in [(0, ENGINE_BASE), (ENGINE_END, USER_END)] {

@@ -103,6 +103,7 @@ fn event(events: u32, data: u8) -> [u8; 12] {
 unsafe fn wait(place: usize, n: &Notification, process: i64, word: u32) -> ! {
     let n = *n;
     anchor::stand_apart(c"outlast-notifier");
+    anchor::let_go_of_memory();
     let epoll = syscall!(EPOLL_CREATE1, 0);
     let added = |fd: i64, event: &[u8; 12]| syscall!(EPOLL_CTL, epoll, EPOLL_CTL_ADD, fd, event.as_ptr()) == 0;
     let ready = !err::is(epoll)

@@ -74,6 +74,8 @@ pub mod unreadable {
     pub const KERNEL: u32 = 8;
     /// A file that the program maps is not there any more, or is another one; [`super::Control::lost_file`] names it.
     pub const FILE: u32 = 9;
+    /// It was the store of a child that had just been born, and whose memory it did not have yet.
+    pub const BARE: u32 = 10;
 }
 
 /// Whether a supervisor watches. Values of [`Control::supervisor`], as the kernel defines them for robust futexes; all else
@@ -323,6 +325,8 @@ pub struct Control {
     pub parent: AtomicI32,
     /// Engine: the process id by which the program was born, as a child; 0: it is none.
     pub born_as: AtomicI32,
+    /// Engine: of a child that was just born, the commit whose memory its anchor has, and its store has not; 0: there is none.
+    pub bare: AtomicU64,
     /// Engine, then supervisor: one of [`tree_request`]. A futex.
     pub tree_request: AtomicU32,
     /// Engine: what it wants to know or to have done: one of [`tree_request::kind`], and with which numbers.

@@ -1,6 +1,6 @@
 //! Opening a store that somebody died over. Everything read here is untrusted.
 
-use crate::areas::{CACHE, CHUNK, COMMITTED, FOLDING, JOURNAL_RUN, OPENINGS, PAGE, TOUCHED_ENTRY};
+use crate::areas::{ADDRESS_END, CACHE, CHUNK, COMMITTED, FOLDING, JOURNAL_RUN, OPENINGS, PAGE, TOUCHED_ENTRY};
 use crate::bitmap::each_run;
 use crate::chunk_table;
 use crate::cpu::Cpu;
@@ -44,7 +44,21 @@ impl<'s, R: Region> Store<'s, R> {
     /// # Errors
     /// Any [`OpenError`]; the region is then as it was, except for `Sync`.
     pub fn open(region: R, scratch: &'s mut [u8]) -> Result<(Store<'s, R>, Recovered), OpenError> {
+        Store::open_with(region, (0, ADDRESS_END), scratch)
+    }
+
+    /// The same, but all pages outside of `start..end` are absent: for a copy to which no frames of theirs were copied.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn open_with(
+        region: R,
+        (start, end): (u64, u64),
+        scratch: &'s mut [u8],
+    ) -> Result<(Store<'s, R>, Recovered), OpenError> {
         let (mut store, recovered) = Store::load(region, scratch)?;
+        store.chunks.drop_range(0, start);
+        store.chunks.drop_range(end, ADDRESS_END);
         if store.superblock.params.durable {
             // The head and the records found may be in the kernel's cache only: they must not be lost once what they
             // replace is given up.

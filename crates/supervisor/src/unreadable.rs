@@ -24,6 +24,7 @@ pub fn words(reason: u32) -> &'static str {
         why::INDEX => "lists more than outlast has memory for; resume it with the outlast that made it",
         why::SYNC => "lies on a medium that refuses a sync; check the device, then resume again",
         why::KERNEL => "was committed in the middle of another kernel's code; boot that kernel, then resume",
+        why::BARE => "does not have its memory yet: it was just born, and what had that ended as well",
         _ => "is damaged; bring back a copy, or remove the program with `outlast rm`",
     }
 }

@@ -75,13 +75,18 @@ pub fn read_memory(e: &mut Engine, t: &Thread) {
     if t.rseq[0] != 0 {
         e.tracker.pin(t.rseq[0] & !4095);
     }
-    IS_UNSAVED.store(true, Relaxed);
+    save_all();
     let advice = &mut e.advice;
     vm_flags::each(&mut |start, end, marks| advice.found(start, end, |mark| vm_flags::has(marks, mark)));
 }
 
 /// What the program cannot write to is not tracked, and may have been written before: by the dynamic linker, for example.
 static IS_UNSAVED: AtomicBool = AtomicBool::new(false);
+
+/// The next commit is the first.
+pub fn save_all() {
+    IS_UNSAVED.store(true, Relaxed);
+}
 
 /// Adds that to the first commit. Returns how many pages it is.
 pub fn save_unwritable(e: &mut Engine) -> usize {

@@ -1,5 +1,6 @@
 //! A child of fork's begins: it goes on as one that is recovered, from the copy of its parent's store, in which it is the child.
 
+use super::bare;
 use super::newborn::Newborn;
 use super::ready::Ready;
 use crate::calls::birth::{CLONE_CHILD_CLEARTID, CLONE_CHILD_SETTID};
@@ -99,4 +100,5 @@ pub fn is_itself(e: &mut Engine) {
     e.kernel_dirty = true;
     crate::commit::commit_at_gate(e);
     control().other_state.store(other_state::NONE, Release);
+    bare::is_stored();
 }

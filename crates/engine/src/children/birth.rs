@@ -1,5 +1,6 @@
 //! A child of fork's is made: a child of the supervisor's, for the kernel, and of the program's for the program.
 
+use super::bare;
 use super::begin::come_into_its_own;
 use super::child_session::ChildSession;
 use super::newborn::{Memory, Newborn};
@@ -55,7 +56,8 @@ pub fn bear(e: &mut Engine, t: &mut Thread, call: &Call, newborn: &Newborn, chil
 
 /// The child's process id, or the error, and whether it can be recovered.
 fn try_to_bear(e: &mut Engine, newborn: &Newborn, child: &Child, ready: &Ready) -> (i64, bool) {
-    if !copy_store(e, ready.store) {
+    let is_bare = bare::is_wanted(e);
+    if !copy_store(e, ready.store, is_bare) {
         return (err::ENOMEM, false);
     }
     let session = match ChildSession::prepare(e, ready, other_state::CHILD) {
@@ -63,6 +65,7 @@ fn try_to_bear(e: &mut Engine, newborn: &Newborn, child: &Child, ready: &Ready) 
         Err(r) => return (r, false),
     };
     session.control().commits.store(1, Release);
+    session.control().bare.store(if is_bare { e.store().seq() } else { 0 }, Release);
     let clone = newborn.as_sibling(Memory::Copied, child.birth.as_ptr() as u64);
     let r = signals::blocked_in_child(|| native(&clone));
     if r == 0 {
@@ -72,13 +75,21 @@ fn try_to_bear(e: &mut Engine, newborn: &Newborn, child: &Child, ready: &Ready) 
     (r, !err::is(r) && await_anchor(session.control(), r))
 }
 
-/// Copies what there is of the store's file and counts. No commit is made meanwhile: the caller has the engine.
-fn copy_store(e: &mut Engine, to: i32) -> bool {
+/// Copies what there is of the store's file and counts; if it is to be bare, of pages only what it keeps. No commit is made meanwhile:
+/// the caller has the engine.
+fn copy_store(e: &mut Engine, to: i32, is_bare: bool) -> bool {
     const FALLOC_FL_KEEP_SIZE_PUNCH_HOLE: u64 = 3;
     let (from, dead) = (e.own_fd(OwnFd::Store), e.store().dead_ring());
     // SAFETY: the other file is the engine's own.
     unsafe { syscall!(nr::FALLOCATE, to, FALLOC_FL_KEEP_SIZE_PUNCH_HOLE, 0, STORE_LEN) };
-    copy(from, to, 0, dead.0) && copy(from, to, dead.1, STORE_LEN)
+    if !is_bare {
+        return copy(from, to, 0, dead.0) && copy(from, to, dead.1, STORE_LEN);
+    }
+    let base = e.store().areas().base.off;
+    let mut is_copied = copy(from, to, 0, dead.0) && copy(from, to, dead.1, base);
+    let (start, end) = bare::KEPT;
+    e.store().chunk_runs(start, end, &mut |_, at, len| is_copied &= copy(from, to, at, at + len));
+    is_copied
 }
 
 /// Copies what there is between two offsets.

@@ -6,10 +6,11 @@
 //! from which on it is so. A parent that goes back behind that commit takes it again: it is an input like any other.
 //!
 //! A child of fork's begins as a recovered process does, but from a copy of its parent's store: as of the commit that stands before
-//! the fork ([`birth`], [`begin`]). One of vfork's or posix_spawn's begins with the program that it becomes ([`shared`]). Until it can be
-//! recovered its parent waits, and makes it once more should it die.
+//! the fork ([`birth`], [`begin`]); if it is large, without the pages ([`bare`]). One of vfork's or posix_spawn's begins with the
+//! program that it becomes ([`shared`]). Until it can be recovered its parent waits, and makes it once more should it die.
 
 pub mod asking;
+mod bare;
 mod begin;
 mod birth;
 mod child_session;
@@ -21,6 +22,7 @@ mod told;
 pub mod usage;
 mod wait;
 
+pub use bare::{is_bare, is_of_anchor, stores_itself, KEPT};
 pub use begin::{adjust, begin_with, has_its_memory, is_itself};
 pub use newborn::Newborn;
 pub use told::describe;

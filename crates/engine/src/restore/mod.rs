@@ -25,7 +25,7 @@ use crate::calls::{
     contexts, directory, groups, gs, notifications, own_pidfds, owners, semaphore_undo, watched_pidfds,
 };
 use crate::children;
-use crate::control::{control, degrade, event, fail, phase};
+use crate::control::{self, control, degrade, event, fail, phase};
 use crate::dispatch;
 use crate::entry;
 use crate::gathered;
@@ -59,7 +59,7 @@ use context::{fill_thread, give_thread};
 use core::sync::atomic::Ordering::*;
 use opening::{load, map_store, open_store};
 use outlast_image::context::{pending_kind, ThreadContext};
-use outlast_image::control::{other_state, state};
+use outlast_image::control::{other_state, state, unreadable};
 use outlast_image::event::{event_kind, phase as at};
 use outlast_image::layout::ENGINE_FDS;
 use requeue::requeue_signals;
@@ -132,7 +132,13 @@ unsafe fn run(rung: Rung) -> ! {
     if rung != Rung::InPlace {
         map_store(e);
     }
-    open_store(e);
+    let is_born = c.anchor_pid.load(Acquire) == 0;
+    open_store(e, is_born && rung == Rung::Respawn && children::is_bare());
+    let seq = e.store().seq();
+    let is_of_anchor = children::is_of_anchor(seq);
+    if is_of_anchor && rung == Rung::Cold {
+        control::unreadable(unreadable::BARE);
+    }
     let sent = if rung == Rung::InPlace { c.sent.load(Acquire) } else { 0 };
     let mut context = load(e, t);
     let is_child = c.other_state.load(Acquire) == other_state::CHILD;
@@ -147,7 +153,7 @@ unsafe fn run(rung: Rung) -> ! {
     let rewound = may_rewind && rewind::rewind(e);
     if rung == Rung::InPlace && !rewound {
         map_store(e);
-        open_store(e);
+        open_store(e, false);
         context = load(e, t);
         others = threads::load(e, &context);
     }
@@ -156,7 +162,7 @@ unsafe fn run(rung: Rung) -> ! {
         let (unknown, none) = (other_state::UNOPENED, other_state::NONE);
         let _ = c.other_state.compare_exchange(none, unknown, AcqRel, Acquire);
     }
-    let is_just_born = is_child && c.anchor_pid.load(Acquire) == 0;
+    let is_just_born = is_child && is_born;
     let lacks_anchor = rung == Rung::Cold || is_just_born;
     if lacks_anchor && err::is(crate::anchor::make()) {
         fail!(0);
@@ -192,13 +198,12 @@ unsafe fn run(rung: Rung) -> ! {
         contexts::forget();
     }
     contexts::leave();
-    let has_memory = rewound || is_just_born && children::has_its_memory(e);
-    if !has_memory {
-        memory::restore(e);
-    } else if is_just_born {
+    let is_whole = is_of_anchor || is_just_born && children::has_its_memory(e);
+    if is_whole {
         shared_memory::was_copied(e);
+    } else if !rewound {
+        memory::restore(e);
     }
-    let seq = e.store().seq();
     shared_memory::settle(e, seq, others.pending());
     contexts::restore(e);
     c.t_mapped.store(now_ns(), Release);
@@ -219,11 +224,15 @@ unsafe fn run(rung: Rung) -> ! {
         semaphore_undo::restore(e, others.pending(), &operation, other == other_state::COPY);
     }
     if !rewound {
-        if let Err(why) = entry::begin(e, Content::Saved) {
+        let content = if is_of_anchor { Content::Unsaved } else { Content::Saved };
+        if let Err(why) = entry::begin(e, content) {
             degrade(why);
             fail!(0);
         }
-        memory::arm(e);
+        match is_of_anchor {
+            true => children::stores_itself(),
+            false => memory::arm(e),
+        }
         own_faults::restore(e, is_foreign);
     }
     shared_files::begin(e);

@@ -2,6 +2,7 @@
 
 use super::context::read_context;
 use super::threads;
+use crate::children;
 use crate::control::{self, fail};
 use crate::entry;
 use crate::gathered;
@@ -29,10 +30,12 @@ pub unsafe fn map_store(e: &mut Engine) {
     scratch::map();
 }
 
-pub unsafe fn open_store(e: &mut Engine) {
+/// `is_copy`: without the pages of most memory.
+pub unsafe fn open_store(e: &mut Engine, is_copy: bool) {
     store_room::reset();
     lag::before_opening(e);
-    match Store::open(entry::store_region(), scratch::index()) {
+    let pages = if is_copy { children::KEPT } else { (0, u64::MAX) };
+    match Store::open_with(entry::store_region(), pages, scratch::index()) {
         Ok((store, recovered)) => {
             e.store = Some(store);
             e.lag.power_lost |= recovered.power_lost;

@@ -4,7 +4,7 @@ use super::{finish, said, Home};
 use outlast_image::control::Control;
 use std::mem::offset_of;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -37,22 +37,32 @@ pub fn native(command: &[&str]) -> Output {
 
 /// The process of which a session is, if it has one.
 fn program_of(session: &Path) -> Option<i32> {
+    pid_at(session, offset_of!(Control, program_pid))
+}
+
+/// A number of a process in a session.
+pub fn pid_at(session: &Path, offset: usize) -> Option<i32> {
     let mut pid = [0; 4];
     let file = std::fs::File::open(session).ok()?;
-    file.read_exact_at(&mut pid, offset_of!(Control, program_pid) as u64).ok()?;
+    file.read_exact_at(&mut pid, offset as u64).ok()?;
     Some(i32::from_ne_bytes(pid)).filter(|pid| *pid > 0)
 }
 
-/// The programs of a tree, the one that it began with first, the youngest last.
-pub fn programs(home: &Home, name: &str) -> Vec<i32> {
+/// The sessions of a tree's children, the youngest last.
+pub fn sessions(home: &Home, name: &str) -> Vec<PathBuf> {
     let folder = home.state().join(name);
     let number = |file: &str| file.strip_prefix("child.")?.parse::<u32>().ok();
     let files = std::fs::read_dir(&folder).into_iter().flatten().flatten();
     let mut children: Vec<u32> =
         files.filter_map(|file| number(file.file_name().to_str().unwrap_or_default())).collect();
     children.sort_unstable();
-    let sessions = children.iter().map(|number| folder.join(format!("child.{number}/session")));
-    std::iter::once(folder.join("session")).chain(sessions).filter_map(|session| program_of(&session)).collect()
+    children.iter().map(|number| folder.join(format!("child.{number}/session"))).collect()
+}
+
+/// The programs of a tree, the one that it began with first, the youngest last.
+pub fn programs(home: &Home, name: &str) -> Vec<i32> {
+    let first = home.state().join(name).join("session");
+    std::iter::once(first).chain(sessions(home, name)).filter_map(|session| program_of(&session)).collect()
 }
 
 /// Kills a program of the test's. False: it has gone.

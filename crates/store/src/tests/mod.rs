@@ -16,3 +16,4 @@ mod plain;
 mod power;
 mod properties;
 mod random;
+mod without_pages;
