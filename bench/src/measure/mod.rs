@@ -13,6 +13,7 @@ mod modules;
 mod nodes;
 pub mod oshang;
 mod plugins;
+mod postgres;
 mod print;
 mod redis;
 mod respawn;
@@ -37,6 +38,7 @@ use modules::Modules;
 use nodes::Nodes;
 use oshang::OsHang;
 use plugins::Plugins;
+use postgres::Postgres;
 use print::Print;
 use redis::Redis;
 use respawn::Respawn;
@@ -64,6 +66,7 @@ pub fn all() -> Vec<Box<dyn Measurement>> {
         Box::new(Redis),
         Box::new(Servers::nginx()),
         Box::new(Servers::apache()),
+        Box::new(Postgres),
         Box::new(Trees),
         Box::new(Rollback),
         Box::new(Modules),
