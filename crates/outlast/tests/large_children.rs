@@ -56,24 +56,20 @@ for n in range(1, 7):
     heap[n * 4096 + 9] = n
 look(0)";
 
+/// With a kill each so many microseconds, on average, of whom `choose` chooses.
+fn show_the_same(pause_us: u64, choose: fn(&mut fastrand::Rng, &[i32]) -> Option<i32>) {
+    let how = Harassment { seeds: 2, kills: 20, pause_us, choose };
+    outlasts(&Home::new(), &["/usr/bin/python3", "-c", CHILDREN], &how);
+}
+
 #[test]
 fn large_children_have_what_their_parent_had_whoever_is_killed() {
-    let home = Home::new();
-    outlasts(
-        &home,
-        &["/usr/bin/python3", "-c", CHILDREN],
-        &Harassment { seeds: 2, kills: 20, pause_us: 40_000, choose: any },
-    );
+    show_the_same(40_000, any);
 }
 
 #[test]
 fn large_children_have_what_their_parent_had_however_early_they_are_killed() {
-    let home = Home::new();
-    outlasts(
-        &home,
-        &["/usr/bin/python3", "-c", CHILDREN],
-        &Harassment { seeds: 2, kills: 20, pause_us: 15_000, choose: youngest },
-    );
+    show_the_same(15_000, youngest);
 }
 
 /// Process and anchor of a child whose store does not have its memory yet.
