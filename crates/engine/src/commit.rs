@@ -1,7 +1,6 @@
 //! A commit: what changed since the last one goes into the store's ring, then one word publishes it.
 
 use crate::advice;
-use crate::attach;
 use crate::calls::{contexts, processor_timers, timers};
 use crate::changed_maps;
 use crate::control::{control, phase};
@@ -24,6 +23,7 @@ use crate::thread::{self, Thread};
 use crate::threads;
 use crate::tracker::Track;
 use crate::undo;
+use crate::unwritable;
 use crate::world;
 use core::sync::atomic::Ordering::*;
 use outlast_image::context::{PendingCall, Registers, ThreadContext};
@@ -97,7 +97,7 @@ pub fn commit_stopped(e: &mut Engine, t: &mut Thread, pending: PendingCall) -> u
     };
     let compared = compared + differing;
     let searched = e.tracker.may_have_changed();
-    let saved = if searched { save_written(e) } else { 0 } + attach::save_unwritable(e);
+    let saved = if searched { save_written(e) } else { 0 } + unwritable::save(e);
     if e.tracker.is_lost() {
         native::suspend(Degradation::NoTracker);
         return 0;

@@ -92,6 +92,7 @@ mod tracker;
 mod undo;
 mod unnamed;
 mod unreadable;
+mod unwritable;
 mod user;
 mod vector;
 mod vm_flags;

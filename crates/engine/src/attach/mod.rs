@@ -8,18 +8,15 @@ use crate::control::control;
 use crate::dispatch::dispatch;
 use crate::frame::SS_ONSTACK;
 use crate::gate;
-use crate::regions;
 use crate::scratch;
 use crate::state::Engine;
 use crate::sys::{err, now_ns, nr, syscall};
 use crate::thread::{self, standing, Thread};
-use crate::tracker::areas::{area_flag, Area, PROT_READ};
 use crate::tracker::Track;
-use crate::unreadable;
+use crate::unwritable;
 use crate::vm_flags;
 use crate::world;
-use core::sync::atomic::AtomicBool;
-use core::sync::atomic::Ordering::{Relaxed, Release};
+use core::sync::atomic::Ordering::Release;
 use outlast_image::inject::ThreadArgs;
 
 const GET_ROBUST_LIST: u64 = 274;
@@ -75,61 +72,9 @@ pub fn read_memory(e: &mut Engine, t: &Thread) {
     if t.rseq[0] != 0 {
         e.tracker.pin(t.rseq[0] & !4095);
     }
-    save_all();
+    unwritable::save_all();
     let advice = &mut e.advice;
     vm_flags::each(&mut |start, end, marks| advice.found(start, end, |mark| vm_flags::has(marks, mark)));
-}
-
-/// What the program cannot write to is not tracked, and may have been written before: by the dynamic linker, for example.
-static IS_UNSAVED: AtomicBool = AtomicBool::new(false);
-
-/// The next commit is the first.
-pub fn save_all() {
-    IS_UNSAVED.store(true, Relaxed);
-}
-
-/// Adds that to the first commit. Returns how many pages it is.
-pub fn save_unwritable(e: &mut Engine) -> usize {
-    // Looked at by every commit: an exchange would cost each of them what a locked instruction does.
-    if !IS_UNSAVED.load(Relaxed) {
-        return 0;
-    }
-    IS_UNSAVED.store(false, Relaxed);
-    let heap = (e.kernel.start_brk, e.kernel.brk);
-    let (tracker, Some(store)) = (&mut e.tracker, &mut e.store) else { return 0 };
-    let mut count = 0;
-    let mut save = |area: &Area| {
-        tracker.private(area.start, area.end, &mut |start, end| {
-            count += ((end - start) / 4096) as usize;
-            unreadable::each_readable(start, end, |a, b| {
-                // SAFETY: the kernel has reported the pages as the program's own; no other thread runs, and they are readable for
-                // the moment.
-                store.pages(a, unsafe { core::slice::from_raw_parts(a as *const u8, (b - a) as usize) });
-            });
-        });
-    };
-    let is_wanted = |area: &Area| !area.is_tracked() && !area.is(area_flag::FOREIGN);
-    let is_readable = |area: &Area| area.prot & PROT_READ != 0;
-    regions::for_each(regions::read_maps(), heap, |m| {
-        let area = Area::of(&m.region);
-        if is_wanted(&area) && is_readable(&area) {
-            save(&area);
-        }
-    });
-    // To make one readable is to read the map anew.
-    let mut reached = 0;
-    loop {
-        let mut next = None;
-        regions::for_each(regions::read_maps(), heap, |m| {
-            let area = Area::of(&m.region);
-            if next.is_none() && area.start >= reached && is_wanted(&area) && !is_readable(&area) {
-                next = Some(area);
-            }
-        });
-        let Some(area) = next else { return count };
-        save(&area);
-        reached = area.end;
-    }
 }
 
 /// Locks that end with a descriptor, owners that are told of input, and interests of epoll that come once.

@@ -2,7 +2,6 @@
 //! it was born with is in the memory of its anchor, a clone as well, until the child's own first commit has saved it all.
 
 use super::begin::has_its_memory;
-use crate::attach;
 use crate::control::control;
 use crate::state::{Engine, ONE_THREAD};
 use crate::sys::futex_wake;
@@ -30,11 +29,6 @@ pub fn is_bare() -> bool {
 /// Is what the store of commit `seq` lacks in the anchor that this process comes from, or is one?
 pub fn is_of_anchor(seq: u64) -> bool {
     is_bare() && control().bare.load(Acquire) == seq
-}
-
-/// The next commit is to save all memory: nothing of it is armed.
-pub fn stores_itself() {
-    attach::save_all();
 }
 
 /// The child's first commit was made.

@@ -22,7 +22,7 @@ mod told;
 pub mod usage;
 mod wait;
 
-pub use bare::{is_bare, is_of_anchor, stores_itself, KEPT};
+pub use bare::{is_bare, is_of_anchor, KEPT};
 pub use begin::{adjust, begin_with, has_its_memory, is_itself};
 pub use newborn::Newborn;
 pub use told::describe;

@@ -53,6 +53,7 @@ use crate::taking_part;
 use crate::thread::{self, pending_bit};
 use crate::tracker::Content;
 use crate::unnamed;
+use crate::unwritable;
 use crate::ways;
 use crate::world;
 use context::{fill_thread, give_thread};
@@ -230,7 +231,7 @@ unsafe fn run(rung: Rung) -> ! {
             fail!(0);
         }
         match is_of_anchor {
-            true => children::stores_itself(),
+            true => unwritable::save_all(),
             false => memory::arm(e),
         }
         own_faults::restore(e, is_foreign);
