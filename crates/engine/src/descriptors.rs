@@ -1,5 +1,6 @@
 //! What the engine knows of the program's descriptors: which are open, what they are, whose offset is noted.
 
+use crate::dispatch::Call;
 use crate::fresh;
 use crate::interests;
 use crate::noted::is_stream;
@@ -63,6 +64,9 @@ const PROC_SUPER_MAGIC: u64 = 0x9fa0;
 const COPYING: [u64; 6] = [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010, 0x0102_1994, 0x7371_7368];
 const F_GETFD: u64 = 1;
 const F_GETFL: u64 = 3;
+const F_SETFL: u64 = 4;
+/// FIONBIO, FIONCLEX, FIOCLEX, FIOASYNC.
+const MARKING: [u64; 4] = [0x5421, 0x5450, 0x5451, 0x5452];
 const O_DIRECT: u64 = 0o40000;
 
 /// The bits for a regular file.
@@ -354,6 +358,19 @@ impl Descriptors {
     pub fn copies(&mut self, fd: i32) -> bool {
         self.kind(fd);
         self.kinds.get(fd as usize).is_some_and(|k| k & COPIES != 0)
+    }
+
+    /// The call is about to be issued, and may change what files or descriptors are marked with.
+    #[inline]
+    pub fn note_marks(&mut self, call: &Call) {
+        match call.nr {
+            nr::FCNTL if call.args[1] == F_SETFL => {
+                self.forget_kinds();
+                self.file_marked(call.fd());
+            }
+            nr::IOCTL if MARKING.contains(&call.args[1]) => self.file_marked(call.fd()),
+            _ => {}
+        }
     }
 
     /// The flags of some file are about to change, and so for all descriptors of it.

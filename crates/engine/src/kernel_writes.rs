@@ -22,8 +22,10 @@ const WORDS: u64 = 16;
 /// Issues a call of the program.
 #[inline(always)]
 pub fn around(call: &Call, issue: impl Fn() -> i64) -> i64 {
-    // SAFETY: only looks which tracker there is.
-    if unsafe { engine() }.tracker.guards_kernel_writes() && !without(Mutant::KernelWrites) {
+    // SAFETY: at the gate, in no part of the engine that looks at the table of descriptors.
+    let e = unsafe { engine() };
+    e.fds.note_marks(call);
+    if e.tracker.guards_kernel_writes() && !without(Mutant::KernelWrites) {
         return with_writable(call, &issue);
     }
     pinned::note(call);

@@ -12,8 +12,6 @@ use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
 use outlast_calls::{written, Told};
 
 const RANGES: usize = 16;
-/// Sets O_DIRECT, among others.
-const F_SETFL: u64 = 4;
 const FUTEX_PRIVATE_FLAG: u64 = 128;
 const FUTEX_CMD: u64 = 0x7f;
 /// REQUEUE, CMP_REQUEUE, WAKE_OP, WAIT_REQUEUE_PI and CMP_REQUEUE_PI: their fifth argument is a futex, too.
@@ -32,9 +30,6 @@ const FUTEX_WAKE: u64 = 454;
 const FUTEX_WAIT: u64 = 455;
 const FUTEX_REQUEUE: u64 = 456;
 
-/// FIONBIO, FIONCLEX, FIOCLEX, FIOASYNC.
-const MARKING: [u64; 4] = [0x5421, 0x5450, 0x5451, 0x5452];
-
 /// Calls that pin pages and would not be noted, since they go straight through the gate.
 pub const STRAIGHT: [u64; 7] = [nr::FUTEX, nr::PREAD64, nr::PREADV, FUTEX_WAITV, FUTEX_WAKE, FUTEX_WAIT, FUTEX_REQUEUE];
 
@@ -52,14 +47,6 @@ static IN_CALL: AtomicUsize = AtomicUsize::new(0);
 pub fn note(call: &Call) {
     let a = &call.args;
     match call.nr {
-        nr::FCNTL if a[1] == F_SETFL => {
-            // SAFETY: as `copies`.
-            let fds = unsafe { &mut engine().fds };
-            fds.forget_kinds();
-            fds.file_marked(call.fd());
-        }
-        // SAFETY: as `copies`.
-        nr::IOCTL if MARKING.contains(&a[1]) => unsafe { engine() }.fds.file_marked(call.fd()),
         nr::READ | nr::PREAD64 | nr::READV | nr::PREADV if copies(call.fd()) => {}
         nr::READ | nr::PREAD64 => add(a[1], a[1].saturating_add(a[2])),
         nr::READV | nr::PREADV | nr::PREADV2 | nr::RECVFROM | nr::RECVMSG | RECVMMSG | VMSPLICE => add_written(call),
