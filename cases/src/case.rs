@@ -63,8 +63,8 @@ pub struct Case {
     pub forbidden_in_docker: bool,
     /// Options of `outlast run` that it needs, besides those of the attack.
     pub options: &'static [&'static str],
-    /// It has several threads, or a userfaultfd, which are protected only where the kernel itself tracks written pages.
-    pub has_threads: bool,
+    /// It serves page faults of its own, or has bases of GS of its own, which are kept only where the kernel itself tracks written pages.
+    pub needs_kernels_tracker: bool,
 }
 
 /// The hammer's pace for programs that are always busy.
@@ -90,7 +90,7 @@ impl Case {
             ring_only: false,
             forbidden_in_docker: false,
             options: &[],
-            has_threads: false,
+            needs_kernels_tracker: false,
         }
     }
 
@@ -142,8 +142,8 @@ impl Case {
         self
     }
 
-    pub const fn with_threads(mut self) -> Case {
-        self.has_threads = true;
+    pub const fn needs_kernels_tracker(mut self) -> Case {
+        self.needs_kernels_tracker = true;
         self
     }
 

@@ -179,6 +179,7 @@ impl Hand {
         self.swing.reviving.store(ends_supervisor, SeqCst);
         let blow = match target {
             Target::Program => self.hit_program(page, signal),
+            _ if !self.may_strike(page) => Blow::Missed,
             _ => blow::strike(target, control),
         };
         let landed = blow == Blow::Landed;
@@ -204,13 +205,18 @@ impl Hand {
         let Some(victim) = blow::program(control) else { return Blow::Missed };
         let ready = (signal == Signal::KILL || self.await_commit(control))
             && spin_until(|| self.plan.aim.is_none_or(|wanted| page.phase() == wanted))
-            && spin_until(|| self.plan.avoid != Some(page.phase()));
+            && self.may_strike(page);
         let landed = ready && victim.strike(signal) && (signal != Signal::KILL || victim.await_death(2_000));
         if landed {
             Blow::Landed
         } else {
             Blow::Missed
         }
+    }
+
+    /// Waits until the program is not where it is to be spared.
+    fn may_strike(&self, page: &ControlPage) -> bool {
+        spin_until(|| self.plan.avoid != Some(page.phase()))
     }
 
     /// A fatal signal twice at the same commit looks like a deterministic bug, for which giving up is right:

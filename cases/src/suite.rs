@@ -61,10 +61,24 @@ const RENUMBERED: &[&str] = &[
 ];
 
 /// Cases of which the short profile also makes a run with the tracker that cuts and joins mappings.
-const CUT: &[&str] = &["own_memfd", "own_named", "locked", "advice", "given_up", "jail", "rooted"];
+const CUT: &[&str] = &[
+    "own_memfd",
+    "own_named",
+    "locked",
+    "advice",
+    "given_up",
+    "jail",
+    "rooted",
+    "thread_signals",
+    "collected_in_increments",
+    "printers",
+    "births",
+    "java_churn",
+];
 
-/// Cases of which the short profile also makes a run in a container, where the engine gets into an image in another way.
-const CONTAINED: &[&str] = &["filters_exec", "filters_exec_narrow"];
+/// Cases of which the short profile also makes a run in a container, where the engine gets into an image in another way, and whose filter
+/// forbids it to have the kernel note which pages are written.
+const CONTAINED: &[&str] = &["filters_exec", "filters_exec_narrow", "go_server", "redis", "python_threads"];
 
 /// Cases that end, fail or give up protection by themselves: hitting them from outside would prove nothing more.
 const SELF_HARMING: &[&str] = &[
@@ -393,7 +407,7 @@ pub fn all() -> Vec<Test> {
             (s.user == User::Root || !case.root_only)
                 && (s.ring || !case.ring_only)
                 && (s.user != User::Docker || !case.forbidden_in_docker)
-                && (s.tracker == Tracker::Async || !case.has_threads)
+                && (s.tracker == Tracker::Async || !case.needs_kernels_tracker)
         };
         for setting in Setting::all().into_iter().filter(allowed) {
             let attack = if SELF_HARMING.contains(&case.name) { Attack::Calm } else { Attack::Kill };

@@ -57,6 +57,7 @@ const HUNTERS: &[(&str, &[&str])] = &[
     ("regions", &["kill::mapper"]),
     ("lazy-discard", &["kill::mapper", "kill::mapper_static"]),
     ("kernel-writes", &["kill::file_read::mprotect::ring::root"]),
+    ("kept-open", &["kill::go_server::mprotect::ring::root"]),
     ("birth", &["kill::children"]),
     ("thread-contexts", &["kill::threads"]),
     ("thread-stop", &["aimed::threads", "kill::threads"]),

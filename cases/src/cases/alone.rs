@@ -22,13 +22,9 @@ pub const CASES: &[Case] = &[
     Case::new("own_calls_tmpfile_alone", |_| own_calls("tmpfile"), files),
     Case::new("asyncio_alone", |_| Ok(Program::new(&[PYTHON, &program("alone.py"), "120"])), files)
         .needs(&[PYTHON])
-        .pace(LATE)
-        .with_threads(),
-    Case::new("node_alone", |_| Ok(Program::new(&[NODE, &program("alone.js"), "60"])), files)
-        .needs(&[NODE])
-        .pace(LATE)
-        .with_threads(),
-    Case::new("go_alone", |_| Ok(Program::new(&[&program("poller"), "1500"])), files).needs(&[GO]).with_threads(),
+        .pace(LATE),
+    Case::new("node_alone", |_| Ok(Program::new(&[NODE, &program("alone.js"), "60"])), files).needs(&[NODE]).pace(LATE),
+    Case::new("go_alone", |_| Ok(Program::new(&[&program("poller"), "1500"])), files).needs(&[GO]),
 ];
 
 fn files(_: &Stage) -> Drive {

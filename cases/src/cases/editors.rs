@@ -22,9 +22,7 @@ pub const CASES: &[Case] = &[
         |_| Drive::Terminal(vim()),
     )
     .needs(&[VIM])
-    .pace(SPREAD)
-    // One that serves a timer.
-    .with_threads(),
+    .pace(SPREAD),
     Case::new(
         "emacs",
         |stage| {

@@ -11,6 +11,5 @@ pub const CASES: &[Case] = &[
         "one_shot_threads",
         |_| Ok(Program::new(&[&program("one_shot"), "800", "threads"])),
         |_| Drive::Pipes(Input::none()),
-    )
-    .with_threads(),
+    ),
 ];

@@ -26,8 +26,7 @@ pub const CASES: &[Case] = &[
         .root_only()
         .forbidden_in_docker(),
     Case::new("procfs", |_| Ok(Program::new(&[&program("procfs"), "300"])), |_| Drive::Pipes(Input::none())),
-    Case::new("numbers", |_| Ok(Program::new(&[&program("numbers"), "200", "4"])), |_| Drive::Pipes(Input::none()))
-        .with_threads(),
+    Case::new("numbers", |_| Ok(Program::new(&[&program("numbers"), "200", "4"])), |_| Drive::Pipes(Input::none())),
     Case::new(
         "numbers_alone",
         |_| Ok(Program::new(&[&program("numbers"), "400", "0"])),
@@ -38,10 +37,8 @@ pub const CASES: &[Case] = &[
         "pidfds_threads",
         |_| Ok(Program::new(&[&program("pidfds"), "150", "3"])),
         |_| Drive::Pipes(Input::none()),
-    )
-    .with_threads(),
-    Case::new("cpu_clocks", |_| Ok(Program::new(&[&program("cpu_clocks"), "40"])), |_| Drive::Pipes(Input::none()))
-        .with_threads(),
+    ),
+    Case::new("cpu_clocks", |_| Ok(Program::new(&[&program("cpu_clocks"), "40"])), |_| Drive::Pipes(Input::none())),
     Case::new("reset", |_| Ok(Program::new(&[&program("reset"), "1200"])), |_| Drive::Pipes(Input::none())),
     Case::new("barriers", |_| Ok(Program::new(&[&program("barriers"), "300"])), |_| Drive::Pipes(Input::none())),
     Case::new("sleeper", |_| Ok(Program::new(&[&program("sleeper"), "60"])), |_| Drive::Pipes(Input::none())),

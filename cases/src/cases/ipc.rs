@@ -19,8 +19,7 @@ pub const CASES: &[Case] = &[
         "queues_threads",
         |_| Ok(Program::new(&[&program("queues"), "400", "threads"])),
         |_| Drive::Pipes(Input::none()),
-    )
-    .with_threads(),
+    ),
     // What another process takes at once, so that the queues do not tell.
     Case::new("queues_handed", |_| Ok(Program::new(&[&program("handed"), "600"])), |_| Drive::Pipes(Input::none()))
         .may_report(&[Degradation::Children]),
@@ -43,13 +42,12 @@ pub const CASES: &[Case] = &[
     Case::new("notify_wait", |_| notify("wait", &[]), |_| Drive::Pipes(Input::none())),
     Case::new("notify_file", |_| notify("file", &[]), |_| Drive::Pipes(Input::none())),
     Case::new("notify_none", |_| notify("none", &[]), |_| Drive::Pipes(Input::none())),
-    Case::new("notify_thread", |_| notify("thread", &[]), |_| Drive::Pipes(Input::none())).with_threads(),
+    Case::new("notify_thread", |_| notify("thread", &[]), |_| Drive::Pipes(Input::none())),
     // By another process, which is not protected and goes on while the program is dead.
     Case::new("notify_apart", |_| notify("signal", &["apart"]), |_| Drive::Pipes(Input::none()))
         .may_report(&[Degradation::Children]),
     Case::new("notify_realtime_apart", |_| notify("realtime", &["apart"]), |_| Drive::Pipes(Input::none()))
         .may_report(&[Degradation::Children]),
     Case::new("notify_thread_apart", |_| notify("thread", &["apart"]), |_| Drive::Pipes(Input::none()))
-        .may_report(&[Degradation::Children])
-        .with_threads(),
+        .may_report(&[Degradation::Children]),
 ];

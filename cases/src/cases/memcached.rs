@@ -9,7 +9,7 @@ use crate::failure::{Failure, Outcome, Tried};
 
 const SERVER: &str = "/usr/bin/memcached";
 
-pub const CASES: &[Case] = &[Case::new("memcached", server, clients).needs(&[SERVER]).with_threads()];
+pub const CASES: &[Case] = &[Case::new("memcached", server, clients).needs(&[SERVER])];
 
 fn server(stage: &Stage) -> Outcome<Program> {
     let port = stage.port.to_string();

@@ -13,22 +13,20 @@ const SERVER: &str = "/usr/bin/redis-check-rdb";
 const BASH: &str = "/bin/bash";
 
 pub const CASES: &[Case] = &[
-    Case::new("redis", |stage| server(stage, ""), |stage| clients(stage, 3)).needs(&[SERVER, BASH]).with_threads(),
+    Case::new("redis", |stage| server(stage, ""), |stage| clients(stage, 3)).needs(&[SERVER, BASH]),
     // One client only: what several want comes in another order every time. Without a preamble, which names the time.
     Case::new(
         "redis_aof",
         |stage| server(stage, "--appendonly yes --aof-use-rdb-preamble no"),
         |stage| clients(stage, 1),
     )
-    .needs(&[SERVER, BASH])
-    .with_threads(),
+    .needs(&[SERVER, BASH]),
     Case::new(
         "redis_aof_synced",
         |stage| server(stage, "--appendonly yes --appendfsync always --aof-use-rdb-preamble no"),
         |stage| clients(stage, 1),
     )
-    .needs(&[SERVER, BASH])
-    .with_threads(),
+    .needs(&[SERVER, BASH]),
 ];
 
 fn server(stage: &Stage, more: &str) -> Outcome<Program> {

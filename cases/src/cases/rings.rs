@@ -30,12 +30,8 @@ pub const CASES: &[Case] = &[
         |_| Drive::Files(Vec::new()),
     )
     .forbidden_in_docker(),
-    Case::new("ring_threads", |_| threads("ring"), |_| Drive::Pipes(Input::none()))
-        .with_threads()
-        .forbidden_in_docker(),
-    Case::new("ring_threads_epoll", |_| threads("epoll"), |_| Drive::Pipes(Input::none()))
-        .with_threads()
-        .forbidden_in_docker(),
+    Case::new("ring_threads", |_| threads("ring"), |_| Drive::Pipes(Input::none())).forbidden_in_docker(),
+    Case::new("ring_threads_epoll", |_| threads("epoll"), |_| Drive::Pipes(Input::none())).forbidden_in_docker(),
 ];
 
 fn server(stage: &Stage, how: &str) -> Outcome<Program> {

@@ -21,7 +21,7 @@ pub const CASES: &[Case] = &[
         // Who gave up its privileges may not choose a process id any more.
         .may_report(&[Degradation::PidChanged]),
     Case::new("filters", |_| filters("deny", "200"), |_| Drive::Pipes(Input::none())),
-    Case::new("filters_threads", |_| filters("deny-threads", "200"), |_| Drive::Pipes(Input::none())).with_threads(),
+    Case::new("filters_threads", |_| filters("deny-threads", "200"), |_| Drive::Pipes(Input::none())),
     Case::new("filters_narrow", |_| filters("narrow", "1000"), |_| Drive::Pipes(Input::none())),
     // Without io_uring, with faults of its own, and without a choice of numbers.
     Case::new("filters_bare", |_| filters("bare", "1000"), |_| Drive::Pipes(Input::none()))
@@ -30,8 +30,7 @@ pub const CASES: &[Case] = &[
     Case::new("filters_closed", |_| filters("closed", "300"), |_| Drive::Pipes(Input::none()))
         .may_report(&[Degradation::CallFilter]),
     Case::new("filters_closed_threads", |_| filters("closed-threads", "300"), |_| Drive::Pipes(Input::none()))
-        .may_report(&[Degradation::CallFilter])
-        .with_threads(),
+        .may_report(&[Degradation::CallFilter]),
     Case::new("filters_strict", |_| filters("strict", "300"), |_| Drive::Pipes(Input::none()))
         .may_report(&[Degradation::CallFilter]),
     Case::new("execs", |_| filters_exec("filters_exec", "none", "20", "8"), |_| Drive::Pipes(Input::none())),
@@ -55,7 +54,6 @@ pub const CASES: &[Case] = &[
         "landlock_threads",
         |_| Ok(Program::new(&[&program("landlock"), "150", "threads"])),
         |_| Drive::Pipes(Input::none()),
-    )
-    .with_threads(),
+    ),
     Case::new("sandbox", |_| Ok(Program::new(&[&program("sandbox"), "3000"])), |_| Drive::Pipes(Input::none())),
 ];

@@ -20,20 +20,16 @@ pub const PYTHON: &str = "/usr/bin/python3";
 const SLOW: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(60));
 
 pub const CASES: &[Case] = &[
-    Case::new("go_server", |stage| server(stage, &[&program("server")]), clients).needs(&[GO]).with_threads(),
-    Case::new("tokio_server", |stage| server(stage, &[&program("tokio_server")]), clients).with_threads(),
-    Case::new("node_server", |stage| server(stage, &[NODE, &program("server.js")]), clients)
-        .needs(&[NODE])
-        .pace(SLOW)
-        .with_threads(),
+    Case::new("go_server", |stage| server(stage, &[&program("server")]), clients).needs(&[GO]),
+    Case::new("tokio_server", |stage| server(stage, &[&program("tokio_server")]), clients),
+    Case::new("node_server", |stage| server(stage, &[NODE, &program("server.js")]), clients).needs(&[NODE]).pace(SLOW),
     Case::new(
         "node_timers",
         |_| Ok(Program::new(&[NODE, &program("timers.js"), "60"])),
         |_| Drive::Pipes(Input::none()),
     )
     .needs(&[NODE])
-    .pace(SLOW)
-    .with_threads(),
+    .pace(SLOW),
     Case::new(
         "java_server",
         |stage| server(stage, &[JAVA, "-cp", &programs().display().to_string(), "Server"]),
@@ -42,8 +38,7 @@ pub const CASES: &[Case] = &[
     .needs(&[JAVA, JAVAC])
     .pace(SLOW)
     // Counters about itself for others to look at, in a file in /tmp.
-    .may_report(&[Degradation::SharedMapping])
-    .with_threads(),
+    .may_report(&[Degradation::SharedMapping]),
     Case::new(
         "java_churn",
         |_| Ok(Program::new(&[JAVA, "-cp", &programs().display().to_string(), "Churn", "100"])),
@@ -51,8 +46,7 @@ pub const CASES: &[Case] = &[
     )
     .needs(&[JAVA, JAVAC])
     .pace(SLOW)
-    .may_report(&[Degradation::SharedMapping])
-    .with_threads(),
+    .may_report(&[Degradation::SharedMapping]),
     Case::new(
         "java_zgc",
         |_| {
@@ -70,12 +64,10 @@ pub const CASES: &[Case] = &[
         |_| Drive::Pipes(Input::none()),
     )
     .needs(&[JAVA, JAVAC])
-    .pace(SLOW)
-    .with_threads(),
+    .pace(SLOW),
     Case::new("python_asyncio", |stage| server(stage, &[PYTHON, &program("server.py")]), clients)
         .needs(&[PYTHON])
-        .pace(SPREAD)
-        .with_threads(),
+        .pace(SPREAD),
 ];
 
 /// A server whose last argument is its port.

@@ -18,10 +18,8 @@ pub const CASES: &[Case] = &[
         |_| Drive::Pipes(Input::none()),
     )
     .pace((Duration::from_millis(3), Duration::from_millis(80))),
-    Case::new("storm", |_| Ok(Program::new(&[&program("storm"), "150"])), |_| Drive::Pipes(Input::none()))
-        .with_threads(),
-    Case::new("clocks", |_| Ok(Program::new(&[&program("clocks"), "60"])), |_| Drive::Pipes(Input::none()))
-        .with_threads(),
+    Case::new("storm", |_| Ok(Program::new(&[&program("storm"), "150"])), |_| Drive::Pipes(Input::none())),
+    Case::new("clocks", |_| Ok(Program::new(&[&program("clocks"), "60"])), |_| Drive::Pipes(Input::none())),
     Case::new("masks", |_| Ok(Program::new(&[&program("masks"), "20"])), |_| Drive::Pipes(Input::none())),
     Case::new("masked_execs", |_| Ok(Program::new(&[&program("masked_execs"), "30"])), |_| Drive::Pipes(Input::none()))
         .pace(SPREAD),

@@ -15,6 +15,5 @@ pub const CASES: &[Case] = &[
         "taking_part_threads",
         |_| Ok(Program::new(&[&program("taking_part"), "100", "3"])),
         |_| Drive::Pipes(Input::none()),
-    )
-    .with_threads(),
+    ),
 ];

@@ -26,8 +26,7 @@ pub const CASES: &[Case] = &[Case::new(
     },
 )
 .needs(&[GO])
-.pace(PACE)
-.with_threads()];
+.pace(PACE)];
 
 /// One connection after the other, each for some bursts of requests.
 fn browse(stream: TcpStream, number: usize, seed: u64) -> Outcome<Vec<u8>> {

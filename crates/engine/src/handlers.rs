@@ -208,7 +208,7 @@ unsafe fn answer(sig: i32, info: &mut [u64; 16], uc: &mut Ucontext) {
         return native::leave_thread(t, uc);
     }
     if engine().tracker.guards_kernel_writes() {
-        if sig == SIGSEGV && is_write_fault(info, uc) && tracker::on_write_fault(info[2]) {
+        if sig == SIGSEGV && is_write_fault(info, uc) && write_fault(t, info[2], uc) {
             return;
         }
         // A call with a mask of its own may have blocked them.
@@ -290,6 +290,32 @@ unsafe fn answer(sig: i32, info: &mut [u64; 16], uc: &mut Ucontext) {
         world::unlock(t);
         world::depart(t);
     }
+}
+
+/// Did the fault come because the page is armed? Then it is not any more. What is known of pages is changed by who has the lock: a thread
+/// that must wait for it stands still meanwhile, before the instruction that has faulted.
+unsafe fn write_fault(t: &mut Thread, address: u64, uc: &Ucontext) -> bool {
+    if !world::has_several() || t.has_lock {
+        return tracker::on_write_fault(address);
+    }
+    let was_attached = tracker::is_attached();
+    let must_wait = !world::try_lock(t);
+    // In the engine a thread without the lock stands still already.
+    let stops = must_wait && !in_engine(uc.regs.rip);
+    if stops {
+        keep_context(t, uc);
+        world::arrive(t, standing::AT_REST);
+    }
+    if must_wait {
+        world::lock(t);
+    }
+    // If others have ended protection meanwhile there is nothing that is armed.
+    let opened = tracker::on_write_fault(address) || was_attached && !tracker::is_attached();
+    world::unlock(t);
+    if stops {
+        world::depart(t);
+    }
+    opened
 }
 
 /// What the program does about a signal that has met it in its own code, or on its way there: `uc` becomes its handler's

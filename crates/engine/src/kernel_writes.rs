@@ -11,6 +11,7 @@ use crate::state::engine;
 use crate::sys::{err, nr};
 use crate::tracker::{areas, opened, watch_opening, Track};
 use crate::user;
+use crate::waiting;
 use outlast_calls::{look, written, Class, Told};
 use outlast_image::layout::{ENGINE_BASE, ENGINE_END, USER_END};
 use outlast_image::mutant::Mutant;
@@ -33,35 +34,81 @@ pub fn around(call: &Call, issue: impl Fn() -> i64) -> i64 {
 }
 
 fn with_writable(call: &Call, issue: &dyn Fn() -> i64) -> i64 {
+    if !concern(call) {
+        return shared_memory::around(call, issue);
+    }
     let told = allow(call);
     let r = shared_memory::around(call, issue);
-    if r == err::EFAULT && told == Told::Partly && can_repeat(call) {
-        guess(call, |at| areas::find(at).map_or(0, |area| area.end - at));
+    if open_more(call, r, told) {
         return issue();
     }
     take_back(call, r);
     r
 }
 
+/// Does the call write to memory of the program's, or want it to be writable?
+pub fn concern(call: &Call) -> bool {
+    match call.nr {
+        // Where several processes may have it, the kernel looks for the page, and takes none that nobody can write to.
+        nr::FUTEX => call.args[1] & FUTEX_PRIVATE_FLAG == 0 || waiting::may_write(call),
+        n if FUTEXES.contains(&n) => true,
+        _ => look(call.nr, &call.args).is_none_or(|row| !row.outs().is_empty()),
+    }
+}
+
+const FUTEX_PRIVATE_FLAG: u64 = 128;
+/// futex, futex_waitv, futex_wake, futex_wait and futex_requeue.
+pub const FUTEXES: [u64; 5] = [nr::FUTEX, nr::FUTEX_WAITV, 454, 455, FUTEX_REQUEUE];
+const FUTEX_REQUEUE: u64 = 456;
+/// Of a `struct futex_waitv`: a value, the address of the futex, flags.
+const WAITER_LEN: u64 = 24;
+const MOST_WAITERS: u64 = 128;
+
+/// Calls `f` with the futexes of a call.
+fn each_futex(call: &Call, f: &mut dyn FnMut(u64, u64)) {
+    let a = &call.args;
+    let waiters = match call.nr {
+        nr::FUTEX_WAITV => a[1].min(MOST_WAITERS),
+        FUTEX_REQUEUE => 2,
+        // Of two the second is the fifth argument.
+        nr::FUTEX => return [a[0], a[4]].into_iter().filter(|&at| likely(at)).for_each(|at| f(at, 4)),
+        _ => return f(a[0], 4),
+    };
+    for n in 0..waiters {
+        if let Some(at) = user::read(a[0].wrapping_add(n * WAITER_LEN + 8)) {
+            f(at, 4);
+        }
+    }
+}
+
 /// Opens what the call may write.
 pub fn allow(call: &Call) -> Told {
     watch_opening();
+    each_out(call, &mut open)
+}
+
+/// Calls `f` with start and length of what the call may write, and of what it can be where that is not known.
+pub fn each_out(call: &Call, f: &mut dyn FnMut(u64, u64)) -> Told {
     if call.nr == nr::CLONE3 {
         // pidfd, child_tid and parent_tid.
         for at in [8, 16, 24] {
             if let Some(address) = user::read(call.args[0].wrapping_add(at)) {
-                open(address, 4);
+                f(address, 4);
             }
         }
+        return Told::All;
+    }
+    if FUTEXES.contains(&call.nr) {
+        each_futex(call, f);
         return Told::All;
     }
     let Some(row) = look(call.nr, &call.args) else { return Told::Partly };
     if row.outs().is_empty() {
         return Told::All;
     }
-    let told = written(row, &call.args, &user::Program, open);
+    let told = written(row, &call.args, &user::Program, &mut *f);
     if told == Told::Partly {
-        guess(call, |_| GUESS);
+        guess(call, |_| GUESS, f);
     }
     told
 }
@@ -75,17 +122,30 @@ fn open(start: u64, len: u64) {
     }
 }
 
-/// Opens what the arguments point to, and what the first words there point to.
-fn guess(call: &Call, len: impl Fn(u64) -> u64) {
-    let likely = |at: u64| areas::find(at).is_some_and(|a| a.is_tracked());
+fn likely(at: u64) -> bool {
+    areas::find(at).is_some_and(|a| a.is_tracked())
+}
+
+/// Calls `f` with what the arguments point to, and what the first words there point to.
+fn guess(call: &Call, len: impl Fn(u64) -> u64, f: &mut dyn FnMut(u64, u64)) {
     for at in call.args.into_iter().filter(|&at| likely(at)) {
-        open(at, len(at));
+        f(at, len(at));
         for i in 0..WORDS {
             if let Some(inner) = user::read::<u64>(at + i * 8).filter(|&inner| likely(inner)) {
-                open(inner, len(inner));
+                f(inner, len(inner));
             }
         }
     }
+}
+
+/// The call has failed, and no more was known than `told` of what it writes: all that it could be is opened. False: it is not to be
+/// made again.
+pub fn open_more(call: &Call, r: i64, told: Told) -> bool {
+    let again = r == err::EFAULT && told == Told::Partly && can_repeat(call);
+    if again {
+        guess(call, |at| areas::find(at).map_or(0, |area| area.end - at), &mut open);
+    }
+    again
 }
 
 /// Has a call that failed with EFAULT done nothing that it would do a second time?

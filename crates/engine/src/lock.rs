@@ -80,7 +80,8 @@ pub fn take() {
     }
 }
 
-fn try_take() -> bool {
+/// Takes the lock if it is free.
+pub fn try_take() -> bool {
     HELD.load(Relaxed) == 0 && HELD.compare_exchange(0, 1, SeqCst, Relaxed).is_ok()
 }
 

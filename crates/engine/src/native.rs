@@ -251,7 +251,13 @@ fn end(kind: u32, why: u64) {
     }
     // SAFETY: as above.
     shared_memory::give_back(unsafe { engine() });
-    become_native(true);
+    // A write to an armed page is met by the engine's handler, or not at all.
+    let is_met = unsafe { engine() }.tracker.guards_kernel_writes();
+    if is_met {
+        world::while_stopped(t, || become_native(true));
+    } else {
+        become_native(true);
+    }
 }
 
 /// Nobody is there any more for whom the engine's own timers knock.

@@ -24,7 +24,8 @@ const CONTEXT: u64 = RANGES + RANGES_LEN;
 const KNOWN: u64 = 55 << 20;
 const KNOWN_LEN: u64 = 1 << 20;
 const TRACKER: u64 = KNOWN + KNOWN_LEN;
-const TRACKER_LEN: u64 = 32 << 20;
+/// Bytes of the write-protecting tracker's tables.
+pub const TRACKER_LEN: u64 = 32 << 20;
 const FAULTS: u64 = 88 << 20;
 const KEPT_MAPS: u64 = 90 << 20;
 const KEPT_MAPS_LEN: u64 = 1 << 20;

@@ -2,6 +2,7 @@
 
 use crate::aliased::Aliased;
 use crate::countdown::{self, Countdown};
+use crate::dispatch::Call;
 use crate::line::Line;
 use crate::scheduling::Scheduling;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -107,6 +108,8 @@ pub struct Thread {
     pub passed: u32,
     /// The call it makes has noted memory in `pinned`.
     pub pins: bool,
+    /// The kernel writes for the call `awaited` whenever it likes, where a tracker must leave pages open for that.
+    pub awaits: bool,
     /// In a restore: nobody else may commit before it has finished its call.
     pub goes_first: bool,
     /// In a restore: it calls the program's function after a recovery.
@@ -115,6 +118,7 @@ pub struct Thread {
     pub is_unseen: bool,
     /// It has the lock of the engine.
     pub has_lock: bool,
+    pub awaited: Call,
     /// FS base of the program, kept where the thread stands still.
     pub fs_base: u64,
     pub comm: [u8; 16],
@@ -282,6 +286,7 @@ pub unsafe fn prepare(place: u32) -> &'static mut Thread {
     // Left by a thread that stood elsewhere when the anchor was made.
     t.offer.0.store(0, Relaxed);
     t.knocked.store(0, Relaxed);
+    t.awaits = false;
     t.countdown.forget();
     t.this = (&raw const *t) as u64;
     t.stack_top = match place {

@@ -2,17 +2,20 @@
 
 use crate::control::{control, phase};
 use crate::dispatch::{wait_for, Call};
+use crate::kernel_writes;
+use crate::mutant::without;
 use crate::pinned;
 use crate::shared_memory;
 use crate::state::engine;
 use crate::sys::{err, nr};
 use crate::thread::{standing, Thread};
-use crate::tracker::Track;
+use crate::tracker::{self, Track};
 use crate::user;
 use crate::world;
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 use outlast_calls::{look, written, Told};
 use outlast_image::event::phase as at;
+use outlast_image::mutant::Mutant;
 
 /// Futex operations that write to the program's memory: WAKE_OP, and those with priority inheritance.
 const FUTEX_CMD: u64 = 0x7f;
@@ -22,6 +25,11 @@ const FUTEX_WRITING: [u64; 7] = [5, 6, 7, 8, 11, 12, 13];
 pub fn issue(t: &mut Thread, call: &Call) -> i64 {
     let had_lock = t.has_lock;
     let seq = control().last_seq.load(Relaxed);
+    // SAFETY: only looks which tracker there is.
+    let guarded = had_lock && unsafe { engine() }.tracker.guards_kernel_writes() && kernel_writes::concern(call);
+    if guarded && !without(Mutant::KernelWrites) {
+        return issue_guarded(t, call);
+    }
     if had_lock {
         phase(at::BLOCKED);
         pinned::note(call);
@@ -41,6 +49,30 @@ pub fn issue(t: &mut Thread, call: &Call) -> i64 {
         }
     }
     r
+}
+
+/// The same, where the kernel can write only to what is open: that stays open, though others commit, until the call is over.
+fn issue_guarded(t: &mut Thread, call: &Call) -> i64 {
+    loop {
+        let told = kernel_writes::allow(call);
+        phase(at::BLOCKED);
+        await_writes(t, Some(call));
+        world::unlock(t);
+        let r = shared_memory::around(call, || wait_for(call));
+        world::lock(t);
+        await_writes(t, None);
+        phase(at::GATE);
+        if !kernel_writes::open_more(call, r, told) {
+            return r;
+        }
+    }
+}
+
+/// The kernel writes for this call of the thread, whenever it likes, until it is told otherwise. The caller has the lock.
+fn await_writes(t: &mut Thread, call: Option<&Call>) {
+    t.awaits = call.is_some() && !without(Mutant::KeptOpen);
+    t.awaited = call.copied().unwrap_or(t.awaited);
+    tracker::threads_changed();
 }
 
 /// May the kernel write to the program's memory?

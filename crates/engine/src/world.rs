@@ -13,6 +13,7 @@ use crate::mutant::without;
 use crate::signals::SIGENGINE;
 use crate::sys::{err, nr, syscall, tsc};
 use crate::thread::{self, standing, Thread};
+use crate::tracker;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 use outlast_image::layout::{THREADS, THREADS_BASE, THREAD_LEN};
 use outlast_image::mutant::Mutant;
@@ -54,6 +55,15 @@ pub fn lock(t: &mut Thread) {
         lock::take();
         locked(t);
     }
+}
+
+/// Takes the lock if it is free. There are several threads.
+pub fn try_lock(t: &mut Thread) -> bool {
+    let taken = lock::try_take();
+    if taken {
+        locked(t);
+    }
+    taken
 }
 
 /// The thread has taken the lock.
@@ -302,11 +312,13 @@ pub fn taken() -> [u64; WORDS] {
 pub fn settle(place: u32) {
     WORDS_USED.fetch_max(place as usize / 64 + 1, Relaxed);
     TAKEN[place as usize / 64].fetch_or(1 << (place % 64), Relaxed);
+    tracker::threads_changed();
 }
 
 /// The thread with this place ends.
 pub fn leave(place: u32) {
     TAKEN[place as usize / 64].fetch_and(!(1 << (place % 64)), Relaxed);
+    tracker::threads_changed();
 }
 
 /// A fresh process image, or one that becomes another: one thread, which stands in no other's way.

@@ -68,6 +68,8 @@ pub enum Mutant {
     LazyDiscard,
     /// Armed pages are made writable before the kernel writes there.
     KernelWrites,
+    /// What the kernel writes for calls that wait stays writable while other threads commit.
+    KeptOpen,
     /// A child that the kernel noted is not made again.
     Birth,
     /// A commit holds where all threads stand.
@@ -182,6 +184,7 @@ impl Mutant {
         (Mutant::Regions, "regions"),
         (Mutant::LazyDiscard, "lazy-discard"),
         (Mutant::KernelWrites, "kernel-writes"),
+        (Mutant::KeptOpen, "kept-open"),
         (Mutant::Birth, "birth"),
         (Mutant::ThreadContexts, "thread-contexts"),
         (Mutant::ThreadStop, "thread-stop"),

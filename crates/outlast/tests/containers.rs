@@ -223,7 +223,7 @@ fn a_check_says_where_a_containers_processes_can_be_protected() {
         assert!(said(&outside).contains("(a container); run `outlast attach` there"), "{}", said(&outside));
     }
     let inside = container.execute(&[OUTLAST, "check", "--", &python(), "-c", "pass"]);
-    // A filter without io_uring leaves a window, and one without userfaultfd no way to protect several threads.
+    // A filter without io_uring leaves a window.
     assert_eq!(inside.status.code(), Some(1), "{}", said(&inside));
     let lost: Vec<_> = said(&inside).lines().filter(|line| line.starts_with("lost")).map(String::from).collect();
     assert!(lost.len() == 1 && lost[0].contains("no-io-uring"), "{}", said(&inside));

@@ -160,10 +160,12 @@ fn threads_are_left_alone_in_computation_and_in_any_wait() {
     assert!(built.status.success(), "{}", said(&built));
     let start = || Command::new(&to).args(["3000", WAITS]).stdout(Stdio::piped()).spawn().unwrap();
     let alone = start();
-    let runs: Vec<_> = (0..4)
+    let runs: Vec<_> = (0..6)
         .map(|n| {
             let (home, mut program) = (Home::new(), start());
-            let attached = home.outlast(["attach", &program.id().to_string(), "--name", "it"]).output().unwrap();
+            let tracker = if n % 3 == 2 { "mprotect" } else { "async" };
+            let id = program.id().to_string();
+            let attached = home.outlast(["attach", &id, "--name", "it", "--tracker", tracker]).output().unwrap();
             assert!(attached.status.success(), "{}; the program: {:?}", said(&attached), program.try_wait());
             std::thread::sleep(Duration::from_millis(9 * n));
             detach(&home, "it");

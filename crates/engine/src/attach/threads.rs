@@ -2,7 +2,6 @@
 //! they come in one by one and wait until commit 0 is taken, or until nothing has become of it.
 
 use super::{fill, read_thread, wait_on};
-use crate::call_filters;
 use crate::calls::gs;
 use crate::calls::thread_birth;
 use crate::control::control;
@@ -15,7 +14,6 @@ use crate::thread::{self, standing, Thread};
 use crate::tracker::Track;
 use crate::world;
 use core::sync::atomic::{AtomicU32, Ordering::*};
-use outlast_filter::needs::wish;
 use outlast_image::degradation::Degradation;
 use outlast_image::inject::ThreadArgs;
 use outlast_image::layout::{session, SESSION_BASE, THREADS};
@@ -40,8 +38,7 @@ pub unsafe fn gather(e: &mut Engine, first: &mut Thread) -> Result<(), Degradati
     if count == 0 {
         return Ok(());
     }
-    let is_forbidden = e.tracker.guards_kernel_writes() || !call_filters::permit(wish::USERFAULTFD);
-    if is_forbidden || count >= THREADS || world::map_room(false).is_err() {
+    if count >= THREADS || world::map_room(false).is_err() {
         return Err(Degradation::Threads);
     }
     // The supervisor has written them; the ring, which uses the same room, has done nothing yet.

@@ -7,6 +7,7 @@ use crate::control::phase;
 use crate::dispatch::{slow_down_waits, Call, Outcome};
 use crate::frame;
 use crate::in_hand;
+use crate::kernel_writes;
 use crate::mutant::without;
 use crate::native;
 use crate::ring::{self, Ring};
@@ -99,6 +100,9 @@ pub fn serve(e: &mut Engine, t: &mut Thread, call: &Call, flags: u64, stack: u64
     child.tid_address = if flags & CLONE_CHILD_CLEARTID != 0 { tid_address } else { 0 };
     child.fs_base = if flags & CLONE_SETTLS != 0 { tls } else { thread::fs_base() };
     (child.robust_list, child.rseq) = ([0; 2], [0; 3]);
+    if e.tracker.guards_kernel_writes() {
+        kernel_writes::allow(call);
+    }
     let r = make(child, call, begin);
     if err::is(r) {
         return Outcome::Return(r);
@@ -124,11 +128,9 @@ fn words(call: &Call) -> Option<(u64, u64)> {
     }
 }
 
-/// From here on there may be several threads. False: not where pages are tracked by faults of the program's own.
+/// From here on there may be several threads. False: there is no room for them, or protection has ended.
 fn begin_several(e: &mut Engine, t: &mut Thread) -> bool {
-    // A recovered process would have to track them by faults of its own.
-    let forbidden = e.tracker.guards_kernel_writes() || !call_filters::permit(wish::USERFAULTFD);
-    if forbidden || world::map_room(false).is_err() || commit_before_call(e) == 0 {
+    if world::map_room(false).is_err() || commit_before_call(e) == 0 {
         return false;
     }
     prepare_several(e, t);

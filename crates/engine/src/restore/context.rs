@@ -7,7 +7,6 @@ use crate::scheduling::Scheduling;
 use crate::state::Engine;
 use crate::sys::{nr, syscall};
 use crate::thread::{self, Thread, SCHEDULING_OFFSET};
-use crate::tracker::Track;
 use outlast_image::context::{ThreadContext, XSAVE_LEN, XSAVE_OFFSET};
 use outlast_image::control::unreadable;
 use outlast_image::layout::{CONTEXT_PAGE, PAGE};
@@ -64,7 +63,7 @@ pub unsafe fn fill_thread(t: &mut Thread, c: &ThreadContext) {
 }
 
 /// Gives the kernel what it has to know of the running thread.
-pub unsafe fn give_thread(e: &mut Engine, t: &Thread) {
+pub unsafe fn give_thread(t: &Thread) {
     thread::set_fs_base(t.fs_base);
     // An anchor's clone has the anchor's name.
     syscall!(nr::PRCTL, PR_SET_NAME, t.comm.as_ptr());
@@ -75,7 +74,6 @@ pub unsafe fn give_thread(e: &mut Engine, t: &Thread) {
         syscall!(nr::SET_ROBUST_LIST, t.robust_list[0], t.robust_list[1]);
     }
     if t.rseq[0] != 0 {
-        e.tracker.pin(t.rseq[0] & !4095);
         syscall!(nr::RSEQ, t.rseq[0], t.rseq[1], 0, t.rseq[2]);
     }
 }

@@ -51,7 +51,7 @@ use crate::state::{engine, Engine};
 use crate::sys::{err, futex_wake, now_ns, nr, syscall};
 use crate::taking_part;
 use crate::thread::{self, pending_bit};
-use crate::tracker::Content;
+use crate::tracker::{Content, Track};
 use crate::unnamed;
 use crate::unwritable;
 use crate::ways;
@@ -251,7 +251,10 @@ unsafe fn run(rung: Rung) -> ! {
     } else {
         scheduling::restore(t);
     }
-    give_thread(e, t);
+    if t.rseq[0] != 0 {
+        e.tracker.pin(t.rseq[0] & !4095);
+    }
+    give_thread(t);
     signals::install_all();
     if !rewound {
         // Looks at memory that may not be there, which takes the handlers.

@@ -18,9 +18,11 @@ pub use faults::Allowed;
 pub use pagemap_scan::Run;
 pub use real_map::RealMap;
 pub use write_protect_async::WriteProtectAsync;
-pub use write_protect_signal::{on_write_fault, opened, watch_opening, WriteProtectSignal};
+pub use write_protect_signal::kept_open::threads_changed;
+pub use write_protect_signal::{is_attached, on_write_fault, opened, watch_opening, WriteProtectSignal};
 
 use crate::dispatch::Call;
+use crate::kernel_writes::FUTEXES;
 use crate::regions;
 use areas::Area;
 use outlast_image::layout::{ENGINE_BASE, ENGINE_END, USER_END};
@@ -171,7 +173,9 @@ impl Tracker {
     pub fn must_see(&self, call: u64) -> bool {
         match self {
             Tracker::Async(tracker) => tracker.must_see(call),
-            Tracker::Signal(_) => outlast_calls::row(call).is_some_and(|row| !row.outs().is_empty()),
+            Tracker::Signal(_) => {
+                FUTEXES.contains(&call) || outlast_calls::row(call).is_some_and(|row| !row.outs().is_empty())
+            }
         }
     }
 

@@ -4,6 +4,7 @@
 //! time, and a commit walks what was noted. A page that is open and not dirty belongs to the hot set.
 
 use super::areas;
+use super::write_protect_signal::kept_open;
 use crate::scratch;
 
 /// Bytes of address space with bitmaps of their own.
@@ -41,7 +42,7 @@ struct Table {
     overflow: bool,
 }
 
-const _: () = assert!(areas::LEN + core::mem::size_of::<Table>() as u64 <= 32 << 20);
+const _: () = assert!(areas::LEN + core::mem::size_of::<Table>() as u64 + kept_open::LEN <= scratch::TRACKER_LEN);
 
 fn table() -> &'static mut Table {
     // SAFETY: lies in the engine's working memory, zeroed when that was mapped; one thread. A handler that interrupts

@@ -5,9 +5,6 @@ use outlast_image::degradation::Degradation;
 /// What would help against it, if anything would.
 pub fn on(degradation: Degradation) -> Option<&'static str> {
     Some(match degradation {
-        Degradation::Threads => {
-            "Linux 6.7 or later, or a container that permits userfaultfd, protects programs with threads"
-        }
         Degradation::NoRing => "sysctl kernel.io_uring_disabled=0, or a container profile that permits io_uring_setup",
         Degradation::PidChanged => "run it as root, or with CAP_CHECKPOINT_RESTORE",
         Degradation::StoreFull => "--store DIR on a larger file system, or a larger tmpfs",

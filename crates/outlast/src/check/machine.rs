@@ -36,10 +36,7 @@ fn by_signal() -> Finding {
         true => ("before Linux 6.7", "Linux 6.7 or later"),
         false => ("without userfaultfd", "a container profile, or a service, that permits userfaultfd"),
     };
-    let text = format!(
-        "{why} written pages are found by write protection and a signal: each costs some microseconds, and programs with several \
-         threads are not protected"
-    );
+    let text = format!("{why} written pages are found by write protection and a signal: each costs some microseconds");
     Finding::note("written-pages", text, Some(advice))
 }
 

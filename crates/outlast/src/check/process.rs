@@ -3,8 +3,9 @@
 use super::file;
 use super::finding::Finding;
 use outlast_image::degradation::Degradation;
+use outlast_image::layout::THREADS;
 use outlast_supervisor::state_folder::StateFolder;
-use outlast_supervisor::{attach, privileges, status, Error};
+use outlast_supervisor::{attach, status, Error};
 use rustix::io::Errno;
 use std::fs;
 use std::path::Path;
@@ -39,7 +40,7 @@ pub fn look(pid: i32) -> Result<Vec<Finding>, Error> {
         findings.extend(file::look(executable.as_os_str()).unwrap_or_default());
     }
     let status = fs::read_to_string(folder.join("status")).unwrap_or_default();
-    if number(&status, "Threads:") > 1 && !privileges::kernel_notes_written_pages() {
+    if number(&status, "Threads:") > THREADS as u64 {
         findings.push(Finding::degradation(Degradation::Threads));
     }
     let children = fs::read_to_string(folder.join(format!("task/{pid}/children"))).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! PROT_WRITE is taken away, by as few calls as possible.
 
-use super::state::{state, State};
+use super::state::State;
 use crate::state::engine;
 use crate::sys::{nr, syscall};
 use crate::tracker::areas::{Area, PROT_READ, PROT_WRITE};
@@ -24,7 +24,7 @@ pub fn mprotect(start: u64, end: u64, prot: u32) -> bool {
     unsafe { syscall!(nr::MPROTECT, start, end - start, prot) == 0 }
 }
 
-/// Writes a byte of `start..end` as it is: the kernel then has an `anon_vma` for the mapping. Not in the middle of
+/// Writes a word of `start..end` as it is: the kernel then has an `anon_vma` for the mapping. Not in the middle of
 /// what may become a huge page, if there is a choice.
 pub fn root(start: u64, end: u64) {
     let (mut first, mut last) = (None, None);
@@ -34,8 +34,9 @@ pub fn root(start: u64, end: u64) {
         last = Some(to - PAGE);
     });
     let page = if end % HUGE == 0 && start % HUGE != 0 { first } else { last };
-    if let Some((page, byte)) = page.and_then(|page| Some((page, user::read::<u8>(page)?))) {
-        user::write(page, &byte);
+    if let Some((page, word)) = page.and_then(|page| Some((page, user::read::<u32>(page)?))) {
+        // At once: it may be another thread's at the same time, or the kernel's.
+        user::swap(page, word, word);
     }
 }
 
@@ -63,17 +64,5 @@ impl State {
             // Sealed, of huge pages, or in too many pieces: reported again at every commit.
             open_pages::note(start, end, true, true);
         }
-    }
-}
-
-/// Calls `f` with the parts of `start..end` that no pinned page lies in.
-pub fn around_pinned(start: u64, end: u64, mut f: impl FnMut(u64, u64)) {
-    let mut at = start;
-    while at < end {
-        let pinned = state().pinned.into_iter().filter(|&p| p != 0 && p >= at && p < end).min().unwrap_or(end);
-        if at < pinned {
-            f(at, pinned);
-        }
-        at = pinned + PAGE;
     }
 }

@@ -6,10 +6,11 @@
 //! larger the next ones become. Writes of the kernel are not seen (they fail with EFAULT): see `kernel_writes`.
 
 mod arming;
+pub mod kept_open;
 mod opening;
 mod state;
 
-pub use opening::{on_write_fault, opened, watch_opening};
+pub use opening::{is_attached, on_write_fault, opened, watch_opening};
 
 use super::areas::{self, area_flag, Area, PROT_WRITE};
 use super::open_pages::{self, Which};
@@ -18,7 +19,7 @@ use crate::dispatch::{self, Call};
 use crate::proc;
 use crate::state::engine;
 use crate::sys::{err, nr, syscall};
-use arming::{armed, around_pinned, mprotect, root};
+use arming::{armed, mprotect, root};
 use opening::{adopt, is_there, most_mappings, open_run};
 use state::state;
 
@@ -85,6 +86,7 @@ impl Track for WriteProtectSignal {
                 return Err(r);
             }
         }
+        kept_open::clear();
         let s = state();
         s.step = most_mappings() / 64;
         s.pagemap = fds[1];
@@ -119,15 +121,11 @@ impl Track for WriteProtectSignal {
     fn may_have_changed(&mut self) -> bool {
         // SAFETY: only looks into the hot set.
         let hot = unsafe { &engine().hot };
-        !open_pages::is_clean() || state().pinned.iter().any(|&p| p != 0 && !hot.contains(p))
+        !open_pages::is_clean() || kept_open::any_but(|page| hot.contains(page))
     }
 
     fn changed(&mut self, pages: &mut dyn Pages) {
-        for page in state().pinned {
-            if page != 0 {
-                open_pages::note(page, page + PAGE, true, true);
-            }
-        }
+        kept_open::note_written();
         state().collecting = true;
         for (low, high) in WHERE {
             open_pages::take(low, high, &mut |start, end| pages.save(self, start, end));
@@ -155,18 +153,14 @@ impl Track for WriteProtectSignal {
                 }
             }
             let area = areas::find(part.start).map_or(part, |a| *a);
-            around_pinned(part.start, part.end, |from, to| state().arm(&area, from, to));
+            kept_open::around(part.start, part.end, |from, to| state().arm(&area, from, to));
         });
     }
 
     fn uncover(&mut self, start: u64, end: u64) {
         self.remember(areas::remove(start, end));
         open_pages::close(start, end, true);
-        for page in &mut state().pinned {
-            if (start..end).contains(page) {
-                *page = 0;
-            }
-        }
+        kept_open::remove(start, end);
     }
 
     fn written(&mut self, page: u64) {
@@ -186,8 +180,8 @@ impl Track for WriteProtectSignal {
             }
             return r;
         }
-        let is_pinned = state().pinned.iter().any(|page| (addr.max(1)..end).contains(page));
-        let lazily = prot as u32 & PROT_WRITE != 0 && len > CHANGED_OPEN && areas::is_plain(addr, end) && !is_pinned;
+        let lazily = prot as u32 & PROT_WRITE != 0 && len > CHANGED_OPEN && areas::is_plain(addr, end);
+        let lazily = lazily && !kept_open::any_in(addr, end);
         let mut made = *call;
         if lazily {
             made.args[2] = armed(prot as u32) as u64;
@@ -275,10 +269,7 @@ impl Track for WriteProtectSignal {
 
     fn pin(&mut self, page: u64) {
         self.open(page, page + PAGE);
-        let s = state();
-        if let Some(free) = s.pinned.iter_mut().find(|p| **p == 0 || **p == page) {
-            *free = page;
-        }
+        kept_open::add(page, page + PAGE);
     }
 
     fn settle(&mut self) -> bool {
@@ -287,7 +278,7 @@ impl Track for WriteProtectSignal {
             if !area.is_tracked() {
                 return;
             }
-            around_pinned(area.start, area.end, |from, to| {
+            kept_open::around(area.start, area.end, |from, to| {
                 if open_pages::any(from, to, Which::Open) && mprotect(from, to, armed(area.prot)) {
                     open_pages::close(from, to, false);
                     settled = true;

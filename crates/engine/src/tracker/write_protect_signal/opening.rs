@@ -18,6 +18,11 @@ const STACK_STEP: u64 = 32 * PAGE;
 /// So many steps of runs are of single pages; every further step doubles the pages of the next.
 const SINGLE_STEPS: u64 = 8;
 
+/// Are pages armed, or may they be?
+pub fn is_attached() -> bool {
+    state().attached
+}
+
 /// Did a write to `address` fault because its page was armed? Then it is noted, and writable now. The kernel said that
 /// something is mapped there which cannot be written.
 pub fn on_write_fault(address: u64) -> bool {

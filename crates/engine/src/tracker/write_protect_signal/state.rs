@@ -25,8 +25,6 @@ pub struct State {
     /// What will be armed by one call: start, end, protection; then the area it lies in.
     pub queue: (u64, u64, u32),
     pub queue_area: (u64, u64),
-    /// Pages that are never armed.
-    pub pinned: [u64; 2],
     pub opened: [(u64, u64); OPENED],
     pub opened_count: usize,
 }
