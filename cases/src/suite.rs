@@ -74,6 +74,7 @@ const CUT: &[&str] = &[
     "printers",
     "births",
     "java_churn",
+    "short_reads",
 ];
 
 /// Cases of which the short profile also makes a run in a container, where the engine gets into an image in another way, and whose filter

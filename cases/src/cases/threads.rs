@@ -44,6 +44,7 @@ pub const CASES: &[Case] = &[
     Case::new("printers", |_| Ok(Program::new(&[&program("printers"), "100"])), |_| Drive::Pipes(Input::none())),
     Case::new("printers_each", |_| Ok(Program::new(&[&program("printers"), "100"])), |_| Drive::Pipes(Input::none()))
         .with_options(&["--commit", "each"]),
+    Case::new("short_reads", |_| Ok(Program::new(&[&program("short_reads"), "6000"])), |_| Drive::Pipes(Input::none())),
     Case::new("mutexes", |_| Ok(Program::new(&[&program("mutexes"), "30", "4"])), |_| Drive::Pipes(Input::none())),
     Case::new(
         "sleepers",

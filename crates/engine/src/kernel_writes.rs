@@ -12,6 +12,7 @@ use crate::sys::{err, nr};
 use crate::tracker::{areas, opened, watch_opening, Track};
 use crate::user;
 use crate::waiting;
+use crate::world;
 use outlast_calls::{look, written, Class, Told};
 use outlast_image::layout::{ENGINE_BASE, ENGINE_END, USER_END};
 use outlast_image::mutant::Mutant;
@@ -154,9 +155,13 @@ fn can_repeat(call: &Call) -> bool {
     outlast_calls::row(call.nr).is_some_and(class)
 }
 
-/// A read that got less than was asked for has not written the rest.
+/// A read that got less than was asked for has not written the rest; nor has anybody, where there is one thread.
 fn take_back(call: &Call, r: i64) {
-    if r < 0 || !matches!(call.nr, nr::READ | nr::PREAD64 | nr::GETDENTS64) || r as u64 >= call.args[2] {
+    if world::has_several()
+        || r < 0
+        || !matches!(call.nr, nr::READ | nr::PREAD64 | nr::GETDENTS64)
+        || r as u64 >= call.args[2]
+    {
         return;
     }
     let unwritten = call.args[1].saturating_add(r as u64).saturating_add(4095) & !4095;
