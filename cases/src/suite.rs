@@ -358,10 +358,11 @@ impl Test {
         // Without a ring, for ordinary users and with the other tracker it takes other ways here and there.
         let manual = self.attack == Attack::Manual;
         let renumbered = RENUMBERED.contains(&self.case.name) && self.setting == Setting::PLAIN_FOR_USERS;
-        let cut = CUT.contains(&self.case.name) && self.setting == Setting::PLAIN_ON_ANY_KERNEL;
+        let is_checked = self.attack == Attack::Checked;
+        let cut = CUT.contains(&self.case.name) && self.setting == Setting::PLAIN_ON_ANY_KERNEL && !is_checked;
         let contained = CONTAINED.contains(&self.case.name) && self.setting.user == User::Docker;
         // Root and ordinary users learn of written pages in different ways.
-        let checked = self.attack == Attack::Checked && self.setting.ring;
+        let checked = is_checked && self.setting.ring && self.setting.tracker == Tracker::Async;
         if profile == Profile::Test && self.attack.stores_on_disk() {
             return self.setting == Setting::PLAIN && DURABLE_IN_SHORT.contains(&self.case.name);
         }
@@ -417,8 +418,6 @@ pub fn all() -> Vec<Test> {
                 tests.push(Test { attack: Attack::Window, case, setting });
             }
             let more = OTHERWISE.iter().filter(|(_, names)| names.contains(&case.name));
-            // The other tracker meets every write itself: there is nothing to compare.
-            let more = more.filter(|(attack, _)| *attack != Attack::Checked || setting.tracker == Tracker::Async);
             tests.extend(more.map(|(attack, _)| Test { attack: *attack, case, setting }));
         }
     }

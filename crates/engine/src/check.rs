@@ -2,13 +2,14 @@
 //!
 //! Three promises: a page that can be written and has content of the program's own, other than zeroes, is in the store; one that is neither
 //! armed nor hot is one that the next search will look at; and the store holds what memory holds. Pages that are swapped out, and shared ones, are left
-//! out of the first two, and so are those to which the kernel writes for threads that wait: they are looked at once these go on.
+//! out of the first two, and so are those to which the kernel writes for threads that wait: they are looked at once these go on. Where writes are
+//! found by faults only the third is looked at: the first two are what the tracker itself goes by.
 
 use crate::control::{control, event};
 use crate::own_files;
 use crate::regions;
 use crate::state::Engine;
-use crate::tracker::{Tracker, WHERE};
+use crate::tracker::{self, Tracker, WHERE};
 use crate::user;
 use crate::waiting;
 use core::sync::atomic::Ordering::*;
@@ -26,8 +27,11 @@ const DIFFERENT: u32 = 3;
 
 /// Checks the commit that was just published. False: it missed something, and the log says where.
 pub fn nothing_was_missed(e: &mut Engine) -> bool {
-    let Tracker::Async(tracker) = &mut e.tracker else { return true };
-    if tracker.is_disturbed() {
+    let is_disturbed = match &mut e.tracker {
+        Tracker::Async(tracker) => tracker.is_disturbed(),
+        Tracker::Signal(_) => false,
+    };
+    if is_disturbed {
         control().checks_put_off.fetch_add(1, Relaxed);
         return true;
     }
@@ -74,16 +78,16 @@ fn different(e: &mut Engine) -> Option<(u32, u64)> {
         return None;
     }
     let mut found = None;
-    let (Some(store), Tracker::Async(tracker)) = (&e.store, &mut e.tracker) else { return None };
+    let (Some(store), tracker) = (&e.store, &mut e.tracker) else { return None };
+    let mut is_left_out = |page| match tracker {
+        Tracker::Async(tracker) => tracker.is_suspected(page) || waiting::is_written_to(page),
+        Tracker::Signal(_) => tracker::is_kept_open(page),
+    };
     for (low, high) in WHERE {
         store.runs(low, high, &mut |address, offset, len| {
             for page in (address..address + len).step_by(4096) {
                 let frame = STORE_BASE + offset + (page - address);
-                if !e.hot.contains(page)
-                    && !equal(page, frame)
-                    && !tracker.is_suspected(page)
-                    && !waiting::is_written_to(page)
-                {
+                if !e.hot.contains(page) && !equal(page, frame) && !is_left_out(page) {
                     found = found.or(Some((DIFFERENT, page)));
                 }
             }

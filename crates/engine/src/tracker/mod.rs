@@ -18,7 +18,7 @@ pub use faults::Allowed;
 pub use pagemap_scan::Run;
 pub use real_map::RealMap;
 pub use write_protect_async::WriteProtectAsync;
-pub use write_protect_signal::kept_open::threads_changed;
+pub use write_protect_signal::kept_open::{contains as is_kept_open, threads_changed};
 pub use write_protect_signal::{is_attached, on_write_fault, opened, watch_opening, WriteProtectSignal};
 
 use crate::dispatch::Call;

@@ -134,6 +134,11 @@ pub fn any_but(is_known: impl Fn(u64) -> bool) -> bool {
     table().all().iter().flat_map(|range| (range.start..range.end).step_by(PAGE as usize)).any(|page| !is_known(page))
 }
 
+/// Is the page one of them?
+pub fn contains(page: u64) -> bool {
+    any_in(page, page + PAGE)
+}
+
 /// Does any lie in the range?
 pub fn any_in(start: u64, end: u64) -> bool {
     follow();
