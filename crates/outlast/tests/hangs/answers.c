@@ -4,6 +4,7 @@
  * mutexes, locks: as long as the byte is not 0 two threads each wait for what the other one has; twice: the first thread does so alone */
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,14 +23,23 @@ static void *hang(void *unused)
 
 static pthread_mutex_t mutexes[2] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
 static pthread_rwlock_t locks[2] = {PTHREAD_RWLOCK_INITIALIZER, PTHREAD_RWLOCK_INITIALIZER};
-static pthread_barrier_t both;
+/* Of the two threads so many have their first lock and want to wait for ever. */
+static atomic_int waiting;
+
+/* Until both have; or until none need any more, should the other one have seen that already. */
+static void meet(void)
+{
+    const struct timespec pause = {0, 1000000};
+    for (waiting++; *word && waiting < 2;)
+        nanosleep(&pause, NULL);
+}
 
 static void *take_mutexes(void *second)
 {
     int first = *word && second;
     pthread_mutex_lock(&mutexes[first]);
     if (*word)
-        pthread_barrier_wait(&both);
+        meet();
     pthread_mutex_lock(&mutexes[!first]);
     pthread_mutex_unlock(&mutexes[!first]);
     pthread_mutex_unlock(&mutexes[first]);
@@ -41,7 +51,7 @@ static void *take_locks(void *second)
     int first = *word && second;
     pthread_rwlock_wrlock(&locks[first]);
     if (*word)
-        pthread_barrier_wait(&both);
+        meet();
     if (second)
         pthread_rwlock_rdlock(&locks[!first]);
     else
@@ -54,7 +64,7 @@ static void *take_locks(void *second)
 static void have_both(void *(*take)(void *))
 {
     pthread_t threads[2];
-    pthread_barrier_init(&both, NULL, 2);
+    waiting = 0;
     for (long i = 0; i < 2; i++)
         if (pthread_create(&threads[i], NULL, take, (void *)i))
             exit(1);
