@@ -75,6 +75,7 @@ const CUT: &[&str] = &[
     "births",
     "java_churn",
     "short_reads",
+    "asyncio_alone",
 ];
 
 /// Cases of which the short profile also makes a run in a container, where the engine gets into an image in another way, and whose filter

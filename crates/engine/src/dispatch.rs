@@ -14,6 +14,7 @@ use crate::children;
 use crate::commit::{commit, commit_at_gate};
 use crate::control::{control, degrade, phase};
 use crate::countdown;
+use crate::futexes;
 use crate::gathered;
 use crate::group::{self, Way};
 use crate::held;
@@ -150,13 +151,12 @@ fn call_made(t: &mut Thread) {
 
 /// Can the call be made without the engine's lock? It waits, concerns nobody else, and the engine notes nothing of it.
 fn waits_by_itself(call: &Call) -> bool {
-    const FUTEX_PRIVATE_FLAG: u64 = 128;
     // SAFETY: only looks which tracker there is.
     if unsafe { engine() }.tracker.guards_kernel_writes() && kernel_writes::concern(call) {
         return false;
     }
     match call.nr {
-        nr::FUTEX => call.args[1] & FUTEX_PRIVATE_FLAG != 0 && !crate::waiting::may_write(call),
+        nr::FUTEX => futexes::is_private(call) && !futexes::is_written(call),
         nr::POLL | nr::PPOLL | nr::SELECT | nr::PSELECT6 | nr::NANOSLEEP | nr::CLOCK_NANOSLEEP => true,
         // SAFETY: only looks what the program uses.
         n if calls::epoll::waits(n) => unsafe { engine().kernel.one_shot == one_shot::NONE },

@@ -4,6 +4,7 @@
 //! writes is told by the table of system calls. Where it cannot tell, what the arguments point to is opened.
 
 use crate::dispatch::Call;
+use crate::futexes;
 use crate::mutant::without;
 use crate::pinned;
 use crate::shared_memory;
@@ -11,7 +12,6 @@ use crate::state::engine;
 use crate::sys::{err, nr};
 use crate::tracker::{areas, opened, watch_opening, Track};
 use crate::user;
-use crate::waiting;
 use crate::world;
 use outlast_calls::{look, written, Class, Told};
 use outlast_image::layout::{ENGINE_BASE, ENGINE_END, USER_END};
@@ -51,34 +51,8 @@ fn with_writable(call: &Call, issue: &dyn Fn() -> i64) -> i64 {
 pub fn concern(call: &Call) -> bool {
     match call.nr {
         // Where several processes may have it, the kernel looks for the page, and takes none that nobody can write to.
-        nr::FUTEX => call.args[1] & FUTEX_PRIVATE_FLAG == 0 || waiting::may_write(call),
-        n if FUTEXES.contains(&n) => true,
+        n if futexes::NUMBERS.contains(&n) => !futexes::is_private(call) || futexes::is_written(call),
         _ => look(call.nr, &call.args).is_none_or(|row| !row.outs().is_empty()),
-    }
-}
-
-const FUTEX_PRIVATE_FLAG: u64 = 128;
-/// futex, futex_waitv, futex_wake, futex_wait and futex_requeue.
-pub const FUTEXES: [u64; 5] = [nr::FUTEX, nr::FUTEX_WAITV, 454, 455, FUTEX_REQUEUE];
-const FUTEX_REQUEUE: u64 = 456;
-/// Of a `struct futex_waitv`: a value, the address of the futex, flags.
-const WAITER_LEN: u64 = 24;
-const MOST_WAITERS: u64 = 128;
-
-/// Calls `f` with the futexes of a call.
-fn each_futex(call: &Call, f: &mut dyn FnMut(u64, u64)) {
-    let a = &call.args;
-    let waiters = match call.nr {
-        nr::FUTEX_WAITV => a[1].min(MOST_WAITERS),
-        FUTEX_REQUEUE => 2,
-        // Of two the second is the fifth argument.
-        nr::FUTEX => return [a[0], a[4]].into_iter().filter(|&at| likely(at)).for_each(|at| f(at, 4)),
-        _ => return f(a[0], 4),
-    };
-    for n in 0..waiters {
-        if let Some(at) = user::read(a[0].wrapping_add(n * WAITER_LEN + 8)) {
-            f(at, 4);
-        }
     }
 }
 
@@ -99,8 +73,8 @@ pub fn each_out(call: &Call, f: &mut dyn FnMut(u64, u64)) -> Told {
         }
         return Told::All;
     }
-    if FUTEXES.contains(&call.nr) {
-        each_futex(call, f);
+    if futexes::NUMBERS.contains(&call.nr) {
+        futexes::each(call, f);
         return Told::All;
     }
     let Some(row) = look(call.nr, &call.args) else { return Told::Partly };
@@ -123,12 +97,9 @@ fn open(start: u64, len: u64) {
     }
 }
 
-fn likely(at: u64) -> bool {
-    areas::find(at).is_some_and(|a| a.is_tracked())
-}
-
 /// Calls `f` with what the arguments point to, and what the first words there point to.
 fn guess(call: &Call, len: impl Fn(u64) -> u64, f: &mut dyn FnMut(u64, u64)) {
+    let likely = |at: u64| areas::find(at).is_some_and(|a| a.is_tracked());
     for at in call.args.into_iter().filter(|&at| likely(at)) {
         f(at, len(at));
         for i in 0..WORDS {

@@ -27,6 +27,7 @@ mod failure;
 mod folding;
 mod frame;
 mod fresh;
+mod futexes;
 mod gate;
 mod gathered;
 mod group;

@@ -4,6 +4,7 @@
 //! What a call may touch is noted before it is issued, and looked at by every commit until the first one after the call.
 
 use crate::dispatch::Call;
+use crate::futexes;
 use crate::state::engine;
 use crate::sys::nr;
 use crate::thread::{self, Thread};
@@ -12,10 +13,6 @@ use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
 use outlast_calls::{written, Told};
 
 const RANGES: usize = 16;
-const FUTEX_PRIVATE_FLAG: u64 = 128;
-const FUTEX_CMD: u64 = 0x7f;
-/// REQUEUE, CMP_REQUEUE, WAKE_OP, WAIT_REQUEUE_PI and CMP_REQUEUE_PI: their fifth argument is a futex, too.
-const FUTEX_OF_TWO: [u64; 5] = [3, 4, 5, 11, 12];
 /// Types of ioctl requests that copy: terminals and descriptors, sockets.
 const COPYING: [u64; 2] = [0x54, 0x89];
 
@@ -25,13 +22,11 @@ const VMSPLICE: u64 = 278;
 const RECVMMSG: u64 = 299;
 const PROCESS_VM_WRITEV: u64 = 311;
 const IO_PGETEVENTS: u64 = 333;
-const FUTEX_WAITV: u64 = 449;
-const FUTEX_WAKE: u64 = 454;
-const FUTEX_WAIT: u64 = 455;
-const FUTEX_REQUEUE: u64 = 456;
 
-/// Calls that pin pages and would not be noted, since they go straight through the gate.
-pub const STRAIGHT: [u64; 7] = [nr::FUTEX, nr::PREAD64, nr::PREADV, FUTEX_WAITV, FUTEX_WAKE, FUTEX_WAIT, FUTEX_REQUEUE];
+/// Does the call pin pages, and would not be noted, since it goes straight through the gate?
+pub fn goes_straight(nr: u64) -> bool {
+    matches!(nr, nr::PREAD64 | nr::PREADV) || futexes::NUMBERS.contains(&nr)
+}
 
 // Not a part of the engine's state: noted deep in calls that were handed parts of that.
 static STARTS: [AtomicU64; RANGES] = [const { AtomicU64::new(0) }; RANGES];
@@ -50,14 +45,10 @@ pub fn note(call: &Call) {
         nr::READ | nr::PREAD64 | nr::READV | nr::PREADV if copies(call.fd()) => {}
         nr::READ | nr::PREAD64 => add(a[1], a[1].saturating_add(a[2])),
         nr::READV | nr::PREADV | nr::PREADV2 | nr::RECVFROM | nr::RECVMSG | RECVMMSG | VMSPLICE => add_written(call),
-        nr::FUTEX if a[1] & FUTEX_PRIVATE_FLAG == 0 => {
-            add(a[0], a[0].saturating_add(4));
-            if FUTEX_OF_TWO.contains(&(a[1] & FUTEX_CMD)) {
-                add(a[4], a[4].saturating_add(4));
-            }
+        n if futexes::NUMBERS.contains(&n) && !futexes::is_private(call) => {
+            futexes::each(call, |at, len| add(at, at.saturating_add(len)));
         }
         nr::IOCTL if !COPYING.contains(&(a[1] >> 8 & 0xff)) => add_everything(),
-        FUTEX_WAITV | FUTEX_WAKE | FUTEX_WAIT | FUTEX_REQUEUE => add_everything(),
         IO_SUBMIT | IO_GETEVENTS | IO_PGETEVENTS | PROCESS_VM_WRITEV => add_everything(),
         _ => {}
     }

@@ -8,6 +8,27 @@ pub trait Ranged: Copy {
     fn part(&self, start: u64, end: u64) -> Self;
 }
 
+/// A struct with the fields `start` and `end`, of which nothing else depends on where they are.
+macro_rules! ranged {
+    ($type:ident) => {
+        impl $crate::sorted::Ranged for $type {
+            fn start(&self) -> u64 {
+                self.start
+            }
+
+            fn end(&self) -> u64 {
+                self.end
+            }
+
+            #[allow(clippy::needless_update, reason = "there may be no other field")]
+            fn part(&self, start: u64, end: u64) -> $type {
+                $type { start, end, ..*self }
+            }
+        }
+    };
+}
+pub(crate) use ranged;
+
 /// All ranges: those at the beginning of the room.
 pub struct Sorted<'a, T> {
     room: &'a mut [T],

@@ -2,6 +2,7 @@
 
 use crate::control::{control, phase};
 use crate::dispatch::{wait_for, Call};
+use crate::futexes;
 use crate::kernel_writes;
 use crate::mutant::without;
 use crate::pinned;
@@ -16,10 +17,6 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed};
 use outlast_calls::{look, written, Told};
 use outlast_image::event::phase as at;
 use outlast_image::mutant::Mutant;
-
-/// Futex operations that write to the program's memory: WAKE_OP, and those with priority inheritance.
-const FUTEX_CMD: u64 = 0x7f;
-const FUTEX_WRITING: [u64; 7] = [5, 6, 7, 8, 11, 12, 13];
 
 /// Issues the call. EINTR if a signal, a request or a knock came before or during it.
 pub fn issue(t: &mut Thread, call: &Call) -> i64 {
@@ -78,7 +75,7 @@ fn await_writes(t: &mut Thread, call: Option<&Call>) {
 /// May the kernel write to the program's memory?
 pub fn may_write(call: &Call) -> bool {
     match call.nr {
-        nr::FUTEX => FUTEX_WRITING.contains(&(call.args[1] & FUTEX_CMD)),
+        nr::FUTEX => futexes::is_written(call),
         _ => look(call.nr, &call.args).is_none_or(|row| !row.outs().is_empty()),
     }
 }

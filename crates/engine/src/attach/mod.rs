@@ -12,7 +12,6 @@ use crate::scratch;
 use crate::state::Engine;
 use crate::sys::{err, now_ns, nr, syscall};
 use crate::thread::{self, standing, Thread};
-use crate::tracker::Track;
 use crate::unwritable;
 use crate::vm_flags;
 use crate::world;
@@ -69,9 +68,7 @@ const ALL_BARRIERS: u32 = 1 << 2 | 1 << 4 | 1 << 6 | 1 << 8;
 
 /// What is advised of its memory; and the kernel writes to a restartable sequence at any time. The tracker has begun.
 pub fn read_memory(e: &mut Engine, t: &Thread) {
-    if t.rseq[0] != 0 {
-        e.tracker.pin(t.rseq[0] & !4095);
-    }
+    e.tracker.pin_sequence(t);
     unwritable::save_all();
     let advice = &mut e.advice;
     vm_flags::each(&mut |start, end, marks| advice.found(start, end, |mark| vm_flags::has(marks, mark)));

@@ -11,7 +11,6 @@ use crate::scheduling;
 use crate::state::Engine;
 use crate::sys::{futex_wait, futex_wake, now_ns, nr, syscall};
 use crate::thread::{self, standing, Thread};
-use crate::tracker::Track;
 use crate::world;
 use core::sync::atomic::{AtomicU32, Ordering::*};
 use outlast_image::degradation::Degradation;
@@ -49,7 +48,7 @@ pub unsafe fn gather(e: &mut Engine, first: &mut Thread) -> Result<(), Degradati
         fill(t, args);
         (t.tid, t.real_tid) = (args.tid as u32, args.tid as u32);
         (t.is_fresh, t.gs_base) = (true, 0);
-        e.tracker.pin(t.rseq[0] & !4095);
+        e.tracker.pin_sequence(t);
         let stands = match args.waits_in {
             0 => standing::AT_REST,
             _ => {

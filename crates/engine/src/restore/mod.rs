@@ -51,7 +51,7 @@ use crate::state::{engine, Engine};
 use crate::sys::{err, futex_wake, now_ns, nr, syscall};
 use crate::taking_part;
 use crate::thread::{self, pending_bit};
-use crate::tracker::{Content, Track};
+use crate::tracker::Content;
 use crate::unnamed;
 use crate::unwritable;
 use crate::ways;
@@ -251,9 +251,7 @@ unsafe fn run(rung: Rung) -> ! {
     } else {
         scheduling::restore(t);
     }
-    if t.rseq[0] != 0 {
-        e.tracker.pin(t.rseq[0] & !4095);
-    }
+    e.tracker.pin_sequence(t);
     give_thread(t);
     signals::install_all();
     if !rewound {

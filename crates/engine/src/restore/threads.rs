@@ -14,7 +14,6 @@ use crate::sys::{err, futex_wait, futex_wake};
 use crate::taking_part;
 use crate::thread::{self, standing, Thread};
 use crate::threads::is_in;
-use crate::tracker::Track;
 use crate::world::{self, WORDS};
 use core::sync::atomic::{AtomicU32, Ordering::*};
 use outlast_image::context::{pending_kind, PendingCall, ThreadContext};
@@ -140,9 +139,7 @@ impl Others {
         SENT.store(0, Release);
         for place in self.places() {
             let t = thread::at(place);
-            if t.rseq[0] != 0 {
-                e.tracker.pin(t.rseq[0] & !4095);
-            }
+            e.tracker.pin_sequence(t);
             t.goes_first = place == self.committer && rest.is_some() && !without(Mutant::ThreadTurn);
             let r = thread_birth::make_again(t, begin);
             if err::is(r) {

@@ -4,7 +4,7 @@
 //! up is done at every fault, inserting at every mmap.
 
 use crate::scratch;
-use crate::sorted::{Ranged, Sorted};
+use crate::sorted::{ranged, Ranged, Sorted};
 use outlast_image::region::{backing, region_flag, Region};
 
 pub const PROT_READ: u32 = 1;
@@ -67,19 +67,7 @@ impl Area {
     }
 }
 
-impl Ranged for Area {
-    fn start(&self) -> u64 {
-        self.start
-    }
-
-    fn end(&self) -> u64 {
-        self.end
-    }
-
-    fn part(&self, start: u64, end: u64) -> Area {
-        Area { start, end, ..*self }
-    }
-}
+ranged!(Area);
 
 /// Bytes before the table: its count, and the tracker's own state from byte 64 on.
 const HEAD: u64 = 4096;

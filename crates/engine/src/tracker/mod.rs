@@ -22,8 +22,9 @@ pub use write_protect_signal::kept_open::{contains as is_kept_open, threads_chan
 pub use write_protect_signal::{is_attached, on_write_fault, opened, watch_opening, WriteProtectSignal};
 
 use crate::dispatch::Call;
-use crate::kernel_writes::FUTEXES;
+use crate::futexes;
 use crate::regions;
+use crate::thread::Thread;
 use areas::Area;
 use outlast_image::layout::{ENGINE_BASE, ENGINE_END, USER_END};
 
@@ -174,8 +175,15 @@ impl Tracker {
         match self {
             Tracker::Async(tracker) => tracker.must_see(call),
             Tracker::Signal(_) => {
-                FUTEXES.contains(&call) || outlast_calls::row(call).is_some_and(|row| !row.outs().is_empty())
+                futexes::NUMBERS.contains(&call) || outlast_calls::row(call).is_some_and(|row| !row.outs().is_empty())
             }
+        }
+    }
+
+    /// The kernel writes to the restartable sequence of the thread, if it has one, whenever it likes.
+    pub fn pin_sequence(&mut self, t: &Thread) {
+        if t.rseq[0] != 0 {
+            self.pin(t.rseq[0] & !4095);
         }
     }
 

@@ -95,7 +95,7 @@ impl WriteProtectAsync {
 
     /// See [`super::Tracker::must_see`].
     pub fn must_see(&self, call: u64) -> bool {
-        self.faults.all_are_listed() && pinned::STRAIGHT.contains(&call)
+        self.faults.all_are_listed() && pinned::goes_straight(call)
     }
 
     /// Has the kernel look after a range that can be written.

@@ -6,7 +6,7 @@
 
 use crate::kernel_writes;
 use crate::scratch;
-use crate::sorted::{Ranged, Sorted};
+use crate::sorted::{ranged, Sorted};
 use crate::thread;
 use crate::tracker::areas;
 use crate::tracker::open_pages;
@@ -30,19 +30,7 @@ struct Range {
     end: u64,
 }
 
-impl Ranged for Range {
-    fn start(&self) -> u64 {
-        self.start
-    }
-
-    fn end(&self) -> u64 {
-        self.end
-    }
-
-    fn part(&self, start: u64, end: u64) -> Range {
-        Range { start, end }
-    }
-}
+ranged!(Range);
 
 fn table() -> Sorted<'static, Range> {
     let (start, len) = scratch::tracker();
